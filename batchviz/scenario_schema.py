@@ -1,0 +1,179 @@
+"""What each key of a scenario file may hold, and the sentence that says what would be right.
+
+Owns: the keys and their rules, checked by pydantic, strictly. Must not know: files, YAML, JSON, presets, engines.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from batchviz.scenario import (
+    DEFAULT_NUM_SLOTS,
+    DEFAULT_POLICIES,
+    MAX_ARRIVAL,
+    MAX_ID_CHARACTERS,
+    MAX_LENGTH,
+    MAX_LOOK_FOR_CHARACTERS,
+    MAX_PROMPT_CHARACTERS,
+    MAX_REQUESTS,
+    MAX_SLOTS,
+    MAX_TITLE_CHARACTERS,
+    is_printable,
+    shown_text,
+)
+from batchviz.scheduler import Policy
+
+Path = tuple[str | int, ...]  # of a value inside a file: ("requests", 2, "max_tokens")
+
+POLICY_NAMES = ", ".join(Policy)
+
+# What each key may hold, as the end of the sentence "... it must be".
+RULES: Mapping[str, str] = MappingProxyType(
+    {
+        "name": f"one line of 1 to {MAX_ID_CHARACTERS} printable characters",
+        "title": f"one line of 1 to {MAX_TITLE_CHARACTERS} printable characters",
+        "look_for": f"one line of at most {MAX_LOOK_FOR_CHARACTERS} printable characters",
+        "num_slots": f"a whole number from 1 to {MAX_SLOTS}",
+        "policies": f"a list of one or more of {POLICY_NAMES}, each at most once",
+        "arrival_unit": "the word steps",
+        "requests": f"a list of 1 to {MAX_REQUESTS:,} requests, each with an id, a prompt and max_tokens",
+        "id": f"one line of 1 to {MAX_ID_CHARACTERS} printable characters",
+        "prompt": f"text of 1 to {MAX_PROMPT_CHARACTERS:,} characters, not blank, without control characters",
+        "prompt_tokens": f"a whole number from 1 to {MAX_LENGTH:,}",
+        "max_tokens": f"a whole number from 1 to {MAX_LENGTH:,}",
+        "output_tokens": f"a whole number from 1 to {MAX_LENGTH:,}",
+        "arrival": f"a whole number of steps from 0 to {MAX_ARRIVAL:,}",
+    }
+)
+
+
+def _one_line(text: str) -> str:
+    if not all(map(is_printable, text)) or (text and not text.strip()):
+        raise ValueError
+    return text
+
+
+def _prompt(text: str) -> str:
+    if not text.strip() or not all(is_printable(character) or _may_stand_in_prompt(character) for character in text):
+        raise ValueError
+    return text
+
+
+def _may_stand_in_prompt(character: str) -> bool:
+    """Line breaks, tabs and the marks of right-to-left writing are fine in a prompt; control characters are not."""
+    return character in "\n\r\t" or (ord(character) >= 0xA0 and not 0xD800 <= ord(character) <= 0xDFFF)
+
+
+def _policy(text: str) -> Policy:
+    return Policy(text)
+
+
+def _each_once(policies: list[Policy]) -> list[Policy]:
+    if len(set(policies)) < len(policies):
+        raise ValueError
+    return policies
+
+
+def _steps(text: str) -> str:
+    if text != "steps":
+        raise ValueError
+    return text
+
+
+Length = Annotated[int, Field(ge=1, le=MAX_LENGTH)]
+Id = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARACTERS), AfterValidator(_one_line)]
+Title = Annotated[str, Field(min_length=1, max_length=MAX_TITLE_CHARACTERS), AfterValidator(_one_line)]
+LookFor = Annotated[str, Field(max_length=MAX_LOOK_FOR_CHARACTERS), AfterValidator(_one_line)]
+Prompt = Annotated[str, Field(min_length=1, max_length=MAX_PROMPT_CHARACTERS), AfterValidator(_prompt)]
+PolicyName = Annotated[str, AfterValidator(_policy)]
+Policies = Annotated[list[PolicyName], Field(min_length=1, max_length=len(Policy)), AfterValidator(_each_once)]
+
+
+class RequestFields(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    id: Id
+    prompt: Prompt | None = None
+    prompt_tokens: Length | None = None
+    max_tokens: Length | None = None
+    output_tokens: Length | None = None
+    arrival: Annotated[int, Field(ge=0, le=MAX_ARRIVAL)] = 0
+
+
+class ScenarioFields(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    name: Id | None = None
+    title: Title | None = None
+    look_for: LookFor = ""
+    num_slots: Annotated[int, Field(ge=1, le=MAX_SLOTS)] = DEFAULT_NUM_SLOTS
+    policies: Policies = list(DEFAULT_POLICIES)
+    arrival_unit: Annotated[str, AfterValidator(_steps)] = "steps"
+    requests: Annotated[list[RequestFields], Field(min_length=1, max_length=MAX_REQUESTS)]
+
+
+def sentence(kind: str, path: Path, value: Any) -> str:
+    if kind == "string_unicode" and (not path or (path[0] == "requests" and len(path) == 2)):  # half a character as key
+        kind, path = "invalid_key", (*path, value)
+    field = next((part for part in reversed(path) if isinstance(part, str)), "requests")
+    if kind in ("extra_forbidden", "invalid_key"):
+        model = RequestFields if path[0] == "requests" else ScenarioFields
+        return _unknown_key(path, tuple(model.model_fields))
+    if kind == "missing":
+        return f"{shown_path(path)} is missing; it must be {RULES[field]}"
+    if field == "requests" and len(path) == 2:
+        return f"{shown_path(path)} is {shown_value(value)}; it must be a mapping with an id, a prompt and max_tokens"
+    if kind == "too_long" and field == "requests":
+        return f"requests has more than {MAX_REQUESTS:,} entries; it must be {RULES[field]}"
+    rule = f"one of {POLICY_NAMES}" if field == "policies" and len(path) == 2 else RULES[field]
+    quotes = " (put it in quotes)" if kind == "string_type" and isinstance(value, (bool, int, float)) else ""
+    return f"{shown_path(path)} is {shown_value(value)}; it must be {rule}{quotes}"
+
+
+def _unknown_key(path: Path, known: tuple[str, ...]) -> str:
+    key = str(path[-1])
+    close = difflib.get_close_matches(key[:40].lower(), known, n=1)
+    advice = f"did you mean {close[0]}?" if close else f"known keys are {', '.join(known)}"
+    return f"{shown_path(path)} is not a known key; {advice}"
+
+
+def shown_path(path: Path) -> str:
+    """Example: ("requests", 2, "max_tokens") becomes requests[2].max_tokens."""
+    shown = "".join(f"[{part}]" if isinstance(part, int) else f".{shown_text(part)[1:-1]}" for part in path)
+    return shown.removeprefix(".")
+
+
+def shown_value(value: object) -> str:
+    """A stranger's value in a few safe words."""
+    match value:
+        case None:
+            return "empty"
+        case bool():
+            return "true" if value else "false"
+        case float() if not math.isfinite(value):
+            return "not a number (NaN)" if math.isnan(value) else "infinite"
+        case int() | float():
+            return str(value)
+        case str():
+            return _shown_string(value)
+        case dict():
+            return "a mapping"
+        case list():
+            return "a list" if value else "an empty list"
+        case _:
+            return f"a {type(value).__name__}"
+
+
+def _shown_string(text: str) -> str:
+    if not text.strip():
+        return "empty text" if not text else "blank text"
+    bad = next((character for character in text if not is_printable(character)), None)
+    if bad is not None and len(text) > 20:
+        return f"text with the character U+{ord(bad):04X}"
+    return f"the text {shown_text(text)}" + (f" ({len(text):,} characters)" if len(text) > 40 else "")
