@@ -7,10 +7,9 @@ from batchviz.engine import Engine
 from batchviz.request import FinishReason, Request, SamplingParams, Sequence, SequenceStatus
 from batchviz.runner import RecordedRunner, ScriptedRunner
 from batchviz.scheduler import Policy, make_scheduler
-from batchviz.trace import Bundle, SlotPhase, SlotSnapshot, StepSnapshot, Trace
+from batchviz.trace import SlotPhase, SlotSnapshot, StepSnapshot, Trace
 
 __all__ = [
-    "Bundle",
     "Engine",
     "FinishReason",
     "Policy",

@@ -101,8 +101,8 @@ class Scheduler(ABC):
         """Asked once a step, before free slots are filled."""
 
     @abstractmethod
-    def may_release(self, sequence: Sequence) -> bool:
-        """Asked at the end of a step for every finished sequence that still has a slot."""
+    def may_release(self) -> bool:
+        """Asked at the end of a step: may the finished leave their slots now?"""
 
     @abstractmethod
     def head_reason(self) -> WaitReason:
@@ -149,8 +149,11 @@ class Scheduler(ABC):
 
     def release(self) -> tuple[Sequence, ...]:
         """Frees every slot that the policy lets go; returns who sat there."""
-        ended = [sequence for sequence in self.slots if sequence is not None and sequence.finish_reason is not None]
-        released = tuple(sequence for sequence in ended if self.may_release(sequence))
+        if not self.may_release():
+            return ()
+        released = tuple(
+            sequence for sequence in self.slots if sequence is not None and sequence.finish_reason is not None
+        )
         for sequence in released:
             assert sequence.slot is not None
             self.slots[sequence.slot] = None
@@ -172,7 +175,7 @@ class ContinuousScheduler(Scheduler):
     def may_admit(self) -> bool:
         return True
 
-    def may_release(self, sequence: Sequence) -> bool:
+    def may_release(self) -> bool:
         return True
 
     def head_reason(self) -> WaitReason:
@@ -187,7 +190,7 @@ class StaticScheduler(Scheduler):
     def may_admit(self) -> bool:
         return all(sequence is None for sequence in self.slots)
 
-    def may_release(self, sequence: Sequence) -> bool:
+    def may_release(self) -> bool:
         return all(member is None or member.finish_reason is not None for member in self.slots)
 
     def head_reason(self) -> WaitReason:

@@ -254,11 +254,3 @@ class Trace:
             yield from (Event(at, "finished", finish.request_id) for finish in snapshot.finished)
             yield from (Event(at, "delivered", request_id) for request_id in snapshot.delivered)
 
-
-@dataclass(frozen=True, slots=True)
-class Bundle:
-    """Several runs of one scenario, to be looked at side by side."""
-
-    traces: tuple[Trace, ...]
-
-    __pydantic_config__ = STRICT

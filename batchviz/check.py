@@ -1,0 +1,254 @@
+"""Does a trace keep the rules of scheduling? Every invariant, read from the trace alone.
+
+Owns: `check_trace`, which replays what a trace says and returns what contradicts it. Must not know: the scheduler's code.
+It shares nothing with `scheduler.py` but the words, so it can accuse it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from batchviz.request import FinishReason
+from batchviz.scheduler import Policy, WaitReason
+from batchviz.trace import SlotPhase, StepSnapshot, Trace, TracedRequest, TraceStatus
+
+HEAD_REASONS = {
+    Policy.SEQUENTIAL: WaitReason.NO_FREE_SLOT,
+    Policy.STATIC: WaitReason.GROUP_RUNNING,
+    Policy.CONTINUOUS: WaitReason.NO_FREE_SLOT,
+}
+
+
+@dataclass
+class _Seat:
+    """What the replay knows of the sequence in a slot."""
+
+    request: TracedRequest
+    num_computed: int = 0
+    num_output: int = 0
+    done: bool = False
+    has_answer: bool = True  # False once its user left or it failed: nothing will be delivered
+
+
+@dataclass
+class _Replay:
+    """The state that the snapshots so far imply."""
+
+    trace: Trace
+    requests: dict[str, TracedRequest]
+    queue: list[str] = field(default_factory=list)
+    seats: list[_Seat | None] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)  # arrived, rejected, or aborted before it arrived
+    ended: set[str] = field(default_factory=set)
+    delivered: list[str] = field(default_factory=list)  # in the step at hand
+    now_s: float = 0.0
+
+
+def check_trace(trace: Trace) -> list[str]:
+    """Returns what is wrong, one sentence each, first things first; an empty list if every rule holds."""
+    problems = list(_check_header(trace))
+    if problems:
+        return problems
+    replay = _Replay(trace, {request.id: request for request in trace.scenario.requests})
+    replay.seats = [None] * trace.config.num_slots
+    for number, snapshot in enumerate(trace.steps):
+        problems = [f"steps[{number}]: {problem}" for problem in _check_step(replay, number, snapshot)]
+        if problems:
+            return problems  # later steps are judged by a state that is already wrong
+    if trace.status is TraceStatus.COMPLETE:
+        missing = [request_id for request_id in replay.requests if request_id not in replay.ended]
+        if missing:
+            return [f"the status is complete, and request {missing[0]!r} never ended"]
+    return []
+
+
+def _check_header(trace: Trace) -> Iterator[str]:
+    ids = [request.id for request in trace.scenario.requests]
+    if len(set(ids)) != len(ids):
+        yield "scenario.requests: an id is used twice"
+    if trace.config.num_slots < 1:
+        yield f"config.num_slots is {trace.config.num_slots}; expected at least 1"
+    if trace.config.policy is Policy.SEQUENTIAL and trace.config.num_slots != 1:
+        yield f"config.num_slots is {trace.config.num_slots}; a sequential run has 1"
+    for i, request in enumerate(trace.scenario.requests):
+        if request.num_prompt_tokens < 1 or request.max_output_tokens < 1 or request.arrival < 0:
+            yield f"scenario.requests[{i}]: lengths must be at least 1, and an arrival at least 0"
+        ids_given = request.prompt_token_ids
+        if ids_given is not None and len(ids_given) != request.num_prompt_tokens:
+            yield f"scenario.requests[{i}]: {len(ids_given)} prompt token ids, num_prompt_tokens {request.num_prompt_tokens}"
+
+
+def _check_step(replay: _Replay, number: int, snapshot: StepSnapshot) -> Iterator[str]:
+    if snapshot.step != number:
+        yield f"step is {snapshot.step}; expected {number}"
+        return
+    if len(snapshot.slots) != len(replay.seats):
+        yield f"{len(snapshot.slots)} slots; the configuration says {len(replay.seats)}"
+        return
+    if unknown := _unknown_ids(replay, snapshot):
+        yield f"request {unknown!r} is not in the scenario"
+        return
+    yield from _check_times(replay, snapshot)
+    yield from _check_arrivals(replay, number, snapshot)
+    yield from _check_aborts(replay, snapshot)
+    yield from _check_admissions(replay, snapshot)
+    for slot in range(len(replay.seats)):
+        yield from _check_slot(replay, snapshot, slot)
+    yield from _check_endings(replay, snapshot)
+    yield from _check_queue(replay, snapshot)
+
+
+def _unknown_ids(replay: _Replay, snapshot: StepSnapshot) -> str | None:
+    named = [
+        *snapshot.arrived,
+        *snapshot.aborted,
+        *snapshot.delivered,
+        *(rejection.request_id for rejection in snapshot.rejected),
+        *(admission.request_id for admission in snapshot.admitted),
+        *(finish.request_id for finish in snapshot.finished),
+        *(slot.request_id for slot in snapshot.slots if slot.request_id is not None),
+    ]
+    return next((request_id for request_id in named if request_id not in replay.requests), None)
+
+
+def _check_times(replay: _Replay, snapshot: StepSnapshot) -> Iterator[str]:
+    if min(snapshot.schedule_s, snapshot.forward_s, snapshot.sample_s) < 0:
+        yield "a duration is negative"
+    if abs(snapshot.start_s - replay.now_s) > 1e-4 * (1 + snapshot.step):  # files keep microseconds
+        yield f"start_s is {snapshot.start_s}; the steps before it took {replay.now_s:.6f} s"
+    replay.now_s = snapshot.end_s
+    fed = sum(slot.num_tokens for slot in snapshot.slots)
+    if snapshot.num_rows != fed:
+        yield f"num_rows is {snapshot.num_rows}; the slots fed {fed} tokens"
+
+
+def _check_arrivals(replay: _Replay, number: int, snapshot: StepSnapshot) -> Iterator[str]:
+    rejected = [rejection.request_id for rejection in snapshot.rejected]
+    due = [
+        request.id
+        for request in sorted(replay.trace.scenario.requests, key=lambda request: request.arrival)
+        if request.arrival <= number and request.id not in replay.seen and request.id not in snapshot.aborted
+    ]
+    came = list(snapshot.arrived) + rejected
+    early = [request_id for request_id in snapshot.aborted if request_id not in replay.seen]
+    for request_id in came + early:
+        if request_id in replay.seen and request_id not in early:
+            yield f"request {request_id!r} arrives twice"
+    if not set(due) <= set(came):
+        late = next(request_id for request_id in due if request_id not in came)
+        yield f"request {late!r} was due by this step and did not arrive"
+    for request_id in came:
+        if replay.requests[request_id].arrival > number:
+            yield f"request {request_id!r} arrives before its time ({replay.requests[request_id].arrival:g})"
+    capacity = replay.trace.config.slot_capacity
+    for request_id in came:
+        request = replay.requests[request_id]
+        fits = request.num_prompt_tokens + request.max_output_tokens <= capacity
+        if fits is (request_id in rejected):
+            yield f"request {request_id!r} is {'rejected and fits' if fits else 'accepted and does not fit'} in {capacity} positions"
+    in_order = [request_id for request_id in due if request_id in snapshot.arrived]
+    if in_order != [request_id for request_id in snapshot.arrived if request_id in due]:
+        yield "requests join the queue out of order"
+    replay.queue.extend(snapshot.arrived)
+    replay.seen.update(came, early)
+    replay.ended.update(rejected, early)
+
+
+def _check_aborts(replay: _Replay, snapshot: StepSnapshot) -> Iterator[str]:
+    seated = {seat.request.id: seat for seat in replay.seats if seat is not None}
+    for request_id in snapshot.aborted:
+        if request_id in replay.queue:
+            replay.queue.remove(request_id)
+        elif request_id in seated:
+            seated[request_id].done, seated[request_id].has_answer = True, False
+        elif request_id in replay.ended and replay.requests[request_id].arrival <= snapshot.step:
+            yield f"request {request_id!r} is aborted after its end"
+        replay.ended.add(request_id)
+    replay.delivered = _release(replay) if snapshot.aborted else []
+
+
+def _check_admissions(replay: _Replay, snapshot: StepSnapshot) -> Iterator[str]:
+    free = [slot for slot, seat in enumerate(replay.seats) if seat is None]
+    door_open = replay.trace.config.policy is Policy.CONTINUOUS or len(free) == len(replay.seats)
+    expected = list(zip(replay.queue, free, strict=False)) if door_open else []
+    if expected != list(snapshot.admitted):
+        yield f"admitted {[list(a) for a in snapshot.admitted]}; first come first served gives {[list(a) for a in expected]}"
+    for request_id, slot in expected:
+        replay.queue.remove(request_id)
+        replay.seats[slot] = _Seat(replay.requests[request_id])
+
+
+def _check_slot(replay: _Replay, snapshot: StepSnapshot, slot: int) -> Iterator[str]:
+    shown, seat = snapshot.slots[slot], replay.seats[slot]
+    place = f"slots[{slot}]"
+    if seat is None:
+        if shown.phase is not SlotPhase.EMPTY or shown.request_id is not None or shown.num_tokens:
+            yield f"{place} is {shown.phase} with {shown.request_id!r}; nobody sits there"
+        return
+    if shown.request_id != seat.request.id:
+        yield f"{place} shows {shown.request_id!r}; {seat.request.id!r} sits there"
+        return
+    prompt = seat.request.num_prompt_tokens
+    expected = SlotPhase.HELD if seat.done else SlotPhase.PREFILL if seat.num_computed < prompt else SlotPhase.DECODE
+    if shown.phase is not expected:
+        yield f"{place} is {shown.phase}; by the steps before it is {expected}"
+        return
+    if seat.done:
+        if shown.num_tokens or shown.token_id is not None:
+            yield f"{place} is held and yet works"
+        return
+    feeds = prompt if expected is SlotPhase.PREFILL else 1
+    if (shown.position, shown.num_tokens) != (seat.num_computed, feeds):
+        yield f"{place} feeds {shown.num_tokens} from position {shown.position}; expected {feeds} from {seat.num_computed}"
+    seat.num_computed += shown.num_tokens
+    seat.num_output += shown.token_id is not None
+
+
+def _check_endings(replay: _Replay, snapshot: StepSnapshot) -> Iterator[str]:
+    finished = {finish.request_id: finish.reason for finish in snapshot.finished}
+    for seat, shown in zip(replay.seats, snapshot.slots, strict=True):
+        if seat is None or seat.done:
+            continue
+        reason = finished.pop(seat.request.id, None)
+        limit = seat.request.max_output_tokens
+        if shown.token_id is None and reason is not FinishReason.ERROR:
+            yield f"request {seat.request.id!r} works and gets no token"
+        if reason is None and seat.num_output >= limit:
+            yield f"request {seat.request.id!r} has all its {limit} tokens and does not finish"
+        if reason is FinishReason.LENGTH and seat.num_output != limit:
+            yield f"request {seat.request.id!r} finishes by length with {seat.num_output} of {limit} tokens"
+        if reason is FinishReason.STOP and seat.request.output_tokens is not None:
+            yield f"request {seat.request.id!r} stops by itself, though its length is exact"
+        if reason in (FinishReason.ABORT, FinishReason.REJECTED):
+            yield f"request {seat.request.id!r} finishes with {reason}, which no step does"
+        if reason is not None:
+            seat.done, seat.has_answer = True, reason is not FinishReason.ERROR
+            replay.ended.add(seat.request.id)
+    if finished:
+        yield f"request {next(iter(finished))!r} finishes and was not working"
+    expected = [*replay.delivered, *_release(replay)]
+    if expected != list(snapshot.delivered):
+        yield f"delivered {list(snapshot.delivered)}; the policy delivers {expected}"
+
+
+def _release(replay: _Replay) -> list[str]:
+    """Empties the seats that the policy lets go; returns who has an answer by that."""
+    group_running = any(seat is not None and not seat.done for seat in replay.seats)
+    if replay.trace.config.policy is not Policy.CONTINUOUS and group_running:
+        return []
+    leaving = [(slot, seat) for slot, seat in enumerate(replay.seats) if seat is not None and seat.done]
+    for slot, _ in leaving:
+        replay.seats[slot] = None
+    return [seat.request.id for _, seat in leaving if seat.has_answer]
+
+
+def _check_queue(replay: _Replay, snapshot: StepSnapshot) -> Iterator[str]:
+    if snapshot.num_waiting != len(replay.queue):
+        yield f"num_waiting is {snapshot.num_waiting}; {len(replay.queue)} wait"
+    head = replay.queue[0] if replay.queue else None
+    if snapshot.head != head:
+        yield f"head is {snapshot.head!r}; expected {head!r}"
+    reason = HEAD_REASONS[replay.trace.config.policy] if head is not None else None
+    if snapshot.head_reason is not reason:
+        yield f"head_reason is {snapshot.head_reason}; expected {reason}"
