@@ -22,6 +22,11 @@ def no_clock() -> float:
     return 0.0
 
 
+def _microseconds(seconds: float) -> float:
+    """Seconds to whole microseconds: what a clock can tell, and what a file gives back exactly."""
+    return round(seconds, 6)
+
+
 class EngineLimitError(ValueError):
     """A run was asked for that this engine does not make. The message says what would be right."""
 
@@ -102,9 +107,9 @@ class Engine:
         snapshot = StepSnapshot(
             step=self._step,
             start_s=self._now_s,
-            schedule_s=(scheduled_s - started_s) + (self._clock() - updating_s),
-            forward_s=output.forward_s,
-            sample_s=output.sample_s,
+            schedule_s=_microseconds((scheduled_s - started_s) + (self._clock() - updating_s)),
+            forward_s=_microseconds(output.forward_s),
+            sample_s=_microseconds(output.sample_s),
             num_rows=output.num_rows,
             num_dummy_rows=output.num_dummy_rows,
             slots=slots,
@@ -118,7 +123,7 @@ class Engine:
             head=waiting[0].request.id if waiting else None,
             head_reason=self._scheduler.head_reason() if waiting else None,
         )
-        self._now_s += snapshot.duration_s
+        self._now_s = _microseconds(snapshot.end_s)
         self._step += 1
         return snapshot
 

@@ -151,8 +151,8 @@ def _without_defaults(value: Any) -> Any:
 def _step_to_plain(step: StepSnapshot, durations: bool) -> dict[str, Any]:
     defaults = StepSnapshot._field_defaults
     plain = {key: value for key, value in step._asdict().items() if key not in defaults or value != defaults[key]}
-    for key in TIME_FIELDS:
-        plain[key] = round(plain[key], 6) if durations else 0
+    if not durations:
+        plain.update(dict.fromkeys(TIME_FIELDS, 0))
     plain["slots"] = [_trimmed(slot) for slot in step.slots]
     return plain
 
