@@ -7,6 +7,7 @@ A runner sees slots and token ids, nothing else; so any runner works under any p
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
@@ -50,7 +51,8 @@ class NoText:
         return None
 
 
-class StepCost(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class StepCost:
     """A modelled duration of a step, in seconds: what it costs to run at all, and each row of the packed batch.
 
     Linear on purpose. A recorded run is fitted by `fit`; a scripted one takes the defaults, measured once with

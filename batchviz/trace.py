@@ -161,6 +161,7 @@ class ModelRecord:
     dtype: str
     device: str
     sha256: str | None = None
+    stop_token_ids: tuple[int, ...] = ()  # sampling one of them ends an answer
     note: str = ""
     exact: bool | None = None  # did the self-check find that a batch does not change a request's tokens?
     exact_note: str = ""

@@ -39,12 +39,25 @@ def _adapter() -> TypeAdapter[Trace]:
 
 def trace_to_json(trace: Trace, *, durations: bool = True) -> str:
     """One step a line. Without `durations`, times are 0 and the origin is left bare: a golden trace, same everywhere."""
+    return join_lines(header_line(trace, durations=durations), (step_line(step, durations) for step in trace.steps))
+
+
+def header_line(trace: Trace, *, durations: bool = True) -> str:
+    """Everything but the steps, as one JSON object on one line: what a run in progress can say at once."""
     header = _header(trace)
     if not durations:
         header["origin"] = {"runner": trace.origin.runner, "seconds": trace.origin.seconds}
-    lines = [_compact(_step_to_plain(step, durations)) for step in trace.steps]
-    head = json.dumps({"schema": TRACE_SCHEMA, **header}, ensure_ascii=False, allow_nan=False)
-    return head[:-1] + ', "steps": [\n' + ",\n".join(lines) + "\n]}\n"
+    return json.dumps({"schema": TRACE_SCHEMA, **header}, ensure_ascii=False, allow_nan=False)
+
+
+def step_line(step: StepSnapshot, durations: bool = True) -> str:
+    """One step as one JSON object on one line."""
+    return json.dumps(_step_to_plain(step, durations), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def join_lines(header: str, steps: Iterable[str]) -> str:
+    """The trace file made of a header line and its step lines."""
+    return header[:-1] + ', "steps": [\n' + ",\n".join(steps) + "\n]}\n"
 
 
 def bundle_to_json(traces: Iterable[Trace]) -> str:
@@ -164,10 +177,6 @@ def _trimmed(row: tuple[Any, ...]) -> list[Any]:
     while last > 1 and row[last - 1] == defaults[last - 1]:
         last -= 1
     return list(row[:last])
-
-
-def _compact(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def _trace_from_plain(data: Any, name: str) -> Trace:

@@ -1,0 +1,186 @@
+"""The composition root: scenario + configuration + runner -> a run, and its trace.
+
+Owns: Run, and how scripted and recorded runs are put together. Must not know: torch (live.py puts real runs together),
+pages, terminals. A Run is stepped by whoever wants to watch; it can be cut off after any step and still gives a trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from batchviz.engine import Engine, no_clock
+from batchviz.request import Request
+from batchviz.runner import Detokenizer, ModelRunner, RecordedRunner, RecordedTokens, ScriptedRunner, StepCost
+from batchviz.scenario import Scenario, ScenarioError, ScenarioRequest, check_fits, shown_text
+from batchviz.scheduler import Policy, make_scheduler
+from batchviz.trace import (
+    ArrivalUnit,
+    Origin,
+    RunConfig,
+    RunnerKind,
+    ScenarioRecord,
+    Seconds,
+    StepSnapshot,
+    Trace,
+    TracedRequest,
+    TraceStatus,
+)
+
+DEFAULT_SLOT_CAPACITY = 1024
+
+
+class Run:
+    """One policy's run in progress. `step()` while `has_work`; `trace()` at any time."""
+
+    def __init__(
+        self,
+        record: ScenarioRecord,
+        requests: Iterable[Request],
+        config: RunConfig,
+        origin: Origin,
+        runner: ModelRunner,
+        *,
+        detokenizer: Detokenizer | None = None,
+        clock: Callable[[], float] = no_clock,
+    ) -> None:
+        self._record = record
+        self._config = config
+        self._origin = origin
+        self._steps: list[StepSnapshot] = []
+        self.engine = Engine(
+            make_scheduler(config.policy, config.num_slots),
+            runner,
+            slot_capacity=config.slot_capacity,
+            detokenizer=detokenizer,
+            clock=clock,
+        )
+        self.engine.add_all(requests)
+
+    @property
+    def has_work(self) -> bool:
+        return self.engine.has_work
+
+    def step(self) -> StepSnapshot:
+        snapshot = self.engine.step()
+        self._steps.append(snapshot)
+        return snapshot
+
+    def finish(self) -> Trace:
+        """Steps to the end."""
+        while self.has_work:
+            self.step()
+        return self.trace()
+
+    def trace(self, status: TraceStatus | None = None, message: str = "") -> Trace:
+        """What there is so far. Without a status: complete if nothing is left to do, else unfinished."""
+        if status is None:
+            status = TraceStatus.UNFINISHED if self.has_work else TraceStatus.COMPLETE
+        return Trace(self._record, self._config, self._origin, tuple(self._steps), status, message)
+
+
+def make_config(policy: Policy, num_slots: int, slot_capacity: int = DEFAULT_SLOT_CAPACITY) -> RunConfig:
+    """A configuration; a sequential run always says one slot."""
+    return RunConfig(policy, 1 if policy is Policy.SEQUENTIAL else num_slots, slot_capacity)
+
+
+def scripted_run(scenario: Scenario, config: RunConfig) -> Run:
+    """Lengths alone, no model. Raises ScenarioError for a request without an exact `output_tokens`."""
+    cost = StepCost()
+    record = scenario_record(scenario, _length_only(scenario, config.slot_capacity))
+    requests = [request_from(traced, frozenset()) for traced in record.requests]
+    origin = Origin(RunnerKind.SCRIPTED, Seconds.MODELLED, cost=(cost.base_s, cost.row_s))
+    return Run(record, requests, config, origin, ScriptedRunner(cost))
+
+
+def replay_run(recordings: Sequence[Trace], config: RunConfig) -> Run:
+    """The recorded tokens under this configuration. Seconds are modelled from what the recorded steps cost.
+
+    Takes one or more recordings of the same scenario, all complete. Raises ValueError if they are not.
+    """
+    first = recordings[0]
+    unfinished = [trace for trace in recordings if trace.status is not TraceStatus.COMPLETE]
+    if unfinished:
+        raise ValueError(f"a recording that is {unfinished[0].status} has not all the tokens; replay a complete one")
+    steps = [step for trace in recordings for step in trace.steps]
+    cost = StepCost.fit([step.num_rows for step in steps], [step.duration_s for step in steps])
+    stop_token_ids = frozenset(first.origin.model.stop_token_ids if first.origin.model else ())
+    runner = RecordedRunner(recorded_tokens(first), cost)
+    requests = [request_from(traced, stop_token_ids) for traced in first.scenario.requests]
+    scripted = first.origin.runner is RunnerKind.SCRIPTED
+    origin = replace(
+        first.origin,
+        runner=RunnerKind.SCRIPTED if scripted else RunnerKind.RECORDED,
+        seconds=Seconds.MODELLED,
+        cost=(round(cost.base_s, 6), round(cost.row_s, 6)),
+    )
+    return Run(first.scenario, requests, config, origin, runner, detokenizer=runner)
+
+
+def as_recorded(trace: Trace) -> Trace:
+    """A measured trace read back from a file: the same numbers, said to be a recording."""
+    if trace.origin.runner is not RunnerKind.MODEL:
+        return trace
+    return replace(trace, origin=replace(trace.origin, runner=RunnerKind.RECORDED))
+
+
+def recorded_tokens(trace: Trace) -> Mapping[str, RecordedTokens]:
+    """Every request's tokens and the text each made visible, as this run sampled them."""
+    token_ids: dict[str, list[int]] = {}
+    pieces: dict[str, list[str | None]] = {}
+    for snapshot in trace.steps:
+        for slot in snapshot.slots:
+            if slot.token_id is not None and slot.request_id is not None:
+                token_ids.setdefault(slot.request_id, []).append(slot.token_id)
+                pieces.setdefault(slot.request_id, []).append(slot.text)
+    return {key: RecordedTokens(tuple(token_ids[key]), tuple(pieces[key])) for key in token_ids}
+
+
+def scenario_record(scenario: Scenario, requests: Iterable[TracedRequest]) -> ScenarioRecord:
+    """The scenario as a trace keeps it, with its requests once their lengths are known."""
+    return ScenarioRecord(
+        name=scenario.name,
+        title=scenario.title,
+        requests=tuple(requests),
+        look_for=scenario.look_for,
+        arrival_unit=ArrivalUnit(scenario.arrival_unit),
+    )
+
+
+def request_from(traced: TracedRequest, stop_token_ids: frozenset[int]) -> Request:
+    """The engine's request. Where only a length is known, its prompt is that many zeros: no runner looks at them."""
+    return Request(
+        id=traced.id,
+        prompt_token_ids=traced.prompt_token_ids or (0,) * traced.num_prompt_tokens,
+        max_tokens=traced.max_tokens,
+        arrival=traced.arrival,
+        stop_token_ids=stop_token_ids,
+        output_tokens=traced.output_tokens,
+        sampling=traced.sampling,
+    )
+
+
+def _length_only(scenario: Scenario, slot_capacity: int) -> Iterator[TracedRequest]:
+    for request in scenario.requests:
+        if request.output_tokens is None:
+            raise ScenarioError(
+                f"request {shown_text(request.id)} has no output_tokens; a scripted run needs the exact length of every "
+                "answer (or run it with the model)"
+            )
+        num_prompt_tokens = _num_prompt_tokens(request)
+        check_fits(num_prompt_tokens, request, slot_capacity)
+        yield TracedRequest(
+            id=request.id,
+            num_prompt_tokens=num_prompt_tokens,
+            max_tokens=request.max_tokens,
+            arrival=request.arrival,
+            output_tokens=request.output_tokens,
+            prompt=request.prompt,
+        )
+
+
+def _num_prompt_tokens(request: ScenarioRequest) -> int:
+    """The given length; for a prompt in words its number of words, since without a model there is no tokenizer."""
+    if request.prompt_tokens is not None:
+        return request.prompt_tokens
+    return max(len((request.prompt or "").split()), 1)
