@@ -9,6 +9,8 @@ from batchviz.runner import RecordedRunner, ScriptedRunner
 from batchviz.scheduler import Policy, make_scheduler
 from batchviz.trace import SlotPhase, SlotSnapshot, StepSnapshot, Trace
 
+__version__ = "0.1.0"
+
 __all__ = [
     "Engine",
     "FinishReason",
@@ -23,5 +25,6 @@ __all__ = [
     "SlotSnapshot",
     "StepSnapshot",
     "Trace",
+    "__version__",
     "make_scheduler",
 ]

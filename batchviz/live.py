@@ -12,14 +12,14 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import version
 
+from batchviz import __version__
+from batchviz.machine import describe_machine
 from batchviz.model.load import LoadedModel, load_model
 from batchviz.model.weights import Progress
 from batchviz.request import GREEDY, SamplingParams
 from batchviz.runs import Run, request_from, scenario_record
 from batchviz.scenario import Scenario, ScenarioError, ScenarioRequest, check_fits, shown_text
 from batchviz.trace import Origin, RunConfig, RunnerKind, ScenarioRecord, Seconds, TracedRequest
-
-LIBRARIES = ("torch", "transformers", "batchviz")
 
 
 class LiveModel:
@@ -72,8 +72,13 @@ class LiveModel:
             runner=RunnerKind.MODEL,
             seconds=Seconds.MEASURED,
             date=datetime.now(UTC).isoformat(timespec="seconds"),
-            machine=self.loaded.machine,
-            versions={"python": platform.python_version(), **{library: _version(library) for library in LIBRARIES}},
+            machine=describe_machine(),
+            versions={
+                "batchviz": __version__,
+                "python": platform.python_version(),
+                "torch": version("torch"),
+                "transformers": version("transformers"),
+            },
             model=self.loaded.record,
         )
 
@@ -105,7 +110,3 @@ class LiveModel:
 def _own_seed(seed: int, request_id: str) -> int:
     """A request's own seed: from the run's seed and its id, so that it depends on nobody beside or before it."""
     return int.from_bytes(hashlib.sha256(f"{seed}:{request_id}".encode()).digest()[:4], "big")
-
-
-def _version(library: str) -> str:
-    return version(library)

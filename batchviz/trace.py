@@ -65,7 +65,9 @@ class SlotSnapshot(NamedTuple):
     position: int = 0  # of the first token fed, in the sequence; 0 if none was fed
     num_tokens: int = 0  # fed in this step: the prompt's length, 1 when decoding, 0 when held, stalled or empty
     token_id: int | None = None  # sampled in this step; None if none was
-    text: str | None = None  # what became visible with it; "" for an end token or half a character; None without a model
+    text: str | None = (
+        None  # what became visible with it; "" for an end token or half a character; None without a model
+    )
 
 
 EMPTY_SLOT = SlotSnapshot(SlotPhase.EMPTY)
@@ -254,4 +256,3 @@ class Trace:
             yield from (Event(at, "admitted", admission.request_id) for admission in snapshot.admitted)
             yield from (Event(at, "finished", finish.request_id) for finish in snapshot.finished)
             yield from (Event(at, "delivered", request_id) for request_id in snapshot.delivered)
-

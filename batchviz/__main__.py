@@ -1,0 +1,6 @@
+"""`python -m batchviz`."""
+
+from batchviz.cli import main
+
+if __name__ == "__main__":
+    main()

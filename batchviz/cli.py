@@ -1,0 +1,236 @@
+"""The terminal: `python -m batchviz COMMAND`.
+
+Owns: commands, options, exit codes (0 well, 1 a trace breaks a rule, 2 bad input, 130 interrupted). Must not know: how
+anything is computed. Results go to stdout, everything else to stderr.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from batchviz import __version__
+from batchviz.check import check_trace
+from batchviz.cli_runs import RunnerChoice, RunOptions, Terminal, make_traces
+from batchviz.export.compare_json import to_compare
+from batchviz.export.text import to_text
+from batchviz.presets import list_presets, list_scripted_presets, load_scenario
+from batchviz.recordings import has_recording
+from batchviz.request import SamplingParams
+from batchviz.scenario import MAX_SLOTS, Scenario
+from batchviz.scheduler import Policy
+from batchviz.trace import Trace, TraceStatus
+from batchviz.trace_file import read_traces, write_traces
+
+app = typer.Typer(
+    name="batchviz",
+    help="See, step by step and slot by slot, how a language model serves many requests at once.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+ScenarioArgument = Annotated[str, typer.Argument(metavar="SCENARIO", help="A preset's name, or a YAML or JSON file.")]
+RunnerOption = Annotated[
+    RunnerChoice | None,
+    typer.Option(
+        help="scripted: lengths only, no model. recorded: the tokens of the shipped recording. model: the real model, "
+        "now. Default: scripted where every length is given and no words are, recorded where there is a recording, "
+        "else model."
+    ),
+]
+SlotsOption = Annotated[int | None, typer.Option(min=1, max=MAX_SLOTS, help="Slots. Default: the scenario's.")]
+CapacityOption = Annotated[int, typer.Option(min=2, max=1_000_000, help="KV positions of one slot.")]
+SeedOption = Annotated[int, typer.Option(min=0, help="Seed of all sampling; each request draws by its own.")]
+TemperatureOption = Annotated[float, typer.Option(min=0.0, max=10.0, help="0 is greedy.")]
+TopPOption = Annotated[float, typer.Option(min=0.01, max=1.0, help="Sample from the likeliest tokens of this mass.")]
+DeviceOption = Annotated[str | None, typer.Option(help="cuda, mps or cpu. Default: the best there is.")]
+DtypeOption = Annotated[
+    str | None, typer.Option(help="bfloat16, float16 or float32. Default: what the device does well.")
+]
+ModelOption = Annotated[str | None, typer.Option(help="A local folder or a hub id. Default: SmolLM2-135M-Instruct.")]
+OutputOption = Annotated[Path | None, typer.Option("--output", "-o", help="Write the trace here (.json or .json.gz).")]
+
+
+@app.command()
+def compare(
+    scenario: ScenarioArgument,
+    runner: RunnerOption = None,
+    policies: Annotated[str | None, typer.Option(help="Comma-separated: sequential, static, continuous.")] = None,
+    slots: SlotsOption = None,
+    slot_capacity: CapacityOption = 1024,
+    seed: SeedOption = 0,
+    temperature: TemperatureOption = 0.0,
+    top_p: TopPOption = 1.0,
+    model: ModelOption = None,
+    device: DeviceOption = None,
+    dtype: DtypeOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print batchviz-compare/1 instead of a picture.")] = False,
+    output: OutputOption = None,
+) -> None:
+    """Run the same requests under several policies, and show the slots and what each user waited."""
+    sampling = SamplingParams(temperature, top_p, seed)
+    options = RunOptions(runner, slots, slot_capacity, sampling, model, device, dtype)
+    with Terminal() as terminal:
+        loaded = load_scenario(scenario)
+        traces = make_traces(loaded, _policies(policies, loaded), options, terminal)
+        if output is not None:
+            write_traces(output, traces)
+    if as_json:
+        print(json.dumps(to_compare(traces), ensure_ascii=False, indent=2))
+    else:
+        sys.stdout.write(f"{_clean(loaded.title)}\n{_clean(loaded.look_for)}\n\n{to_text(traces, terminal.width)}")
+    _exit_by_status(traces)
+
+
+@app.command()
+def run(
+    scenario: ScenarioArgument,
+    runner: RunnerOption = None,
+    policy: Annotated[Policy, typer.Option(help="How to batch.")] = Policy.CONTINUOUS,
+    slots: SlotsOption = None,
+    slot_capacity: CapacityOption = 1024,
+    seed: SeedOption = 0,
+    temperature: TemperatureOption = 0.0,
+    top_p: TopPOption = 1.0,
+    model: ModelOption = None,
+    device: DeviceOption = None,
+    dtype: DtypeOption = None,
+    output: OutputOption = None,
+) -> None:
+    """Run one policy and write its trace; the trace's path is the last line on stdout."""
+    sampling = SamplingParams(temperature, top_p, seed)
+    options = RunOptions(runner, slots, slot_capacity, sampling, model, device, dtype)
+    with Terminal() as terminal:
+        loaded = load_scenario(scenario)
+        traces = make_traces(loaded, (policy,), options, terminal)
+        path = output or Path(f"{loaded.name}-{policy}.trace.json")
+        write_traces(path, traces)
+    print(path)
+    _exit_by_status(traces)
+
+
+@app.command()
+def record(
+    presets: Annotated[list[str] | None, typer.Argument(metavar="[PRESET]...", help="Default: all of them.")] = None,
+    device: DeviceOption = None,
+    dtype: DtypeOption = None,
+) -> None:
+    """Record the shipped traces anew, from the real model on this machine."""
+    from batchviz.record import record_presets  # loads torch
+
+    with Terminal() as terminal:
+        for path in record_presets(presets or [], device, dtype, terminal):
+            print(path)
+
+
+@app.command()
+def check(traces: Annotated[list[Path], typer.Argument(metavar="TRACE...", help="Trace or bundle files.")]) -> None:
+    """Read traces whole and hold them against every rule of scheduling."""
+    broken = False
+    with Terminal():
+        for path in traces:
+            members = read_traces(path)
+            problems = [
+                f"{path}, {trace.config.policy}: {problem}" for trace in members for problem in check_trace(trace)
+            ]
+            for problem in problems:
+                print(_clean(problem))
+            if not problems:
+                steps = sum(len(trace.steps) for trace in members)
+                print(f"{path}: {len(members)} run{'' if len(members) == 1 else 's'}, {steps} steps, every rule holds")
+            broken = broken or bool(problems)
+    raise typer.Exit(1 if broken else 0)
+
+
+@app.command()
+def presets(as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False) -> None:
+    """List the scenarios that come with batchviz."""
+    known = (*list_presets(), *list_scripted_presets())
+    if as_json:
+        print(json.dumps([_preset(scenario) for scenario in known], ensure_ascii=False, indent=2))
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 1, 0))
+    for heading in ("preset", "requests", "slots", "what to look for"):
+        table.add_column(heading, overflow="fold")
+    for scenario in known:
+        table.add_row(scenario.name, str(len(scenario.requests)), str(scenario.num_slots), scenario.look_for)
+    Console().print(table)
+
+
+@app.command()
+def fetch() -> None:
+    """Get the default weights, check and convert them; the last line on stdout is the folder of the model."""
+    from batchviz.model.weights import ensure_weights  # loads torch when it converts
+
+    with Terminal() as terminal:
+        folder = ensure_weights(terminal.progress)
+    print(folder)
+
+
+@app.command("app")
+def open_app(
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the page.")] = 8501,
+    host: Annotated[str, typer.Option(help="Address to listen on; others than localhost can be reached by others.")] = (
+        "localhost"
+    ),
+    browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
+) -> None:
+    """Open the page in a browser; Ctrl-C ends it."""
+    from batchviz.serve import serve
+
+    raise typer.Exit(serve(host, port, open_browser=browser))
+
+
+@app.callback(invoke_without_command=True)
+def root(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
+    """See, step by step and slot by slot, how a language model serves many requests at once."""
+    if version:
+        print(__version__)
+        raise typer.Exit()
+
+
+def _policies(text: str | None, scenario: Scenario) -> tuple[Policy, ...]:
+    if text is None:
+        return scenario.policies
+    names = [name.strip() for name in text.split(",")]
+    unknown = [name for name in names if name not in list(Policy)]
+    if unknown or len(set(names)) != len(names):
+        what = f"{unknown[0]!r} is not a policy" if unknown else "a policy is named twice"
+        raise ValueError(f"--policies: {what}; choose from {', '.join(Policy)}, each once, with commas between")
+    return tuple(Policy(name) for name in names)
+
+
+def _preset(scenario: Scenario) -> dict[str, object]:
+    return {
+        "name": scenario.name,
+        "title": scenario.title,
+        "look_for": scenario.look_for,
+        "num_slots": scenario.num_slots,
+        "num_requests": len(scenario.requests),
+        "policies": list(scenario.policies),
+        "recorded": has_recording(scenario.name),
+    }
+
+
+def _clean(text: str) -> str:
+    """Text from a file, safe to print on a terminal."""
+    return "".join(character if character.isprintable() or character == "\n" else "?" for character in text)
+
+
+def _exit_by_status(traces: tuple[Trace, ...]) -> None:
+    if any(trace.status is TraceStatus.CANCELLED for trace in traces):
+        raise typer.Exit(130)
+
+
+def main() -> NoReturn:
+    """Entry of `python -m batchviz`."""
+    app()
+    raise SystemExit(0)

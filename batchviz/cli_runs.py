@@ -1,0 +1,169 @@
+"""What the terminal's commands share: the choice of a runner, runs with progress, and one place where errors end.
+
+Owns: RunOptions, Terminal, `make_traces`. Must not know: commands, output formats.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from batchviz.recordings import has_recording, load_recording
+from batchviz.request import SamplingParams
+from batchviz.runs import Run, make_config, replay_run, scripted_run
+from batchviz.scenario import Scenario, ScenarioError, shown_text
+from batchviz.scheduler import Policy
+from batchviz.trace import RunConfig, Trace, TraceStatus
+
+
+class RunnerChoice(StrEnum):
+    """`--runner`."""
+
+    SCRIPTED = "scripted"
+    RECORDED = "recorded"
+    MODEL = "model"
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What the options of `compare` and `run` say."""
+
+    runner: RunnerChoice | None
+    num_slots: int | None
+    slot_capacity: int
+    sampling: SamplingParams
+    model: str | None
+    device: str | None
+    dtype: str | None
+
+
+class Terminal:
+    """A context in which bad input ends with one sentence and exit code 2, and Ctrl-C with 130.
+
+    Progress is shown on stderr, and only if that is a terminal.
+    """
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True)
+        self._bars: Progress | None = None
+        self._task: TaskID | None = None
+
+    @property
+    def width(self) -> int:
+        """Columns to draw in: the terminal's, 40 to 160; 100 where stdout is none."""
+        return max(40, min(shutil.get_terminal_size((100, 24)).columns, 160)) if sys.stdout.isatty() else 100
+
+    def progress(self, message: str, fraction: float | None) -> None:
+        """Shows what is going on and how far it is (0 to 1, or None if nobody knows)."""
+        if self._bars is None:
+            return
+        if self._task is None:
+            self._task = self._bars.add_task(message, total=None)
+        self._bars.update(
+            self._task, description=message, total=None if fraction is None else 1.0, completed=fraction or 0.0
+        )
+
+    def __enter__(self) -> Self:
+        if self._console.is_terminal:
+            columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
+            self._bars = Progress(*columns, console=self._console, transient=True)
+            self._bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._bars is not None:
+            self._bars.stop()
+            self._bars = None
+        if isinstance(error, KeyboardInterrupt):
+            self._say("interrupted")
+            raise SystemExit(130) from None
+        ours = isinstance(error, RuntimeError) and type(error).__module__.startswith("batchviz.")
+        if ours or isinstance(error, ValueError | OSError):
+            assert error is not None
+            self._say(f"error: {_sentence(error)}")
+            raise SystemExit(2) from None
+
+    def _say(self, text: str) -> None:
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def make_traces(
+    scenario: Scenario, policies: Sequence[Policy], options: RunOptions, terminal: Terminal
+) -> tuple[Trace, ...]:
+    """Runs every policy in turn. After Ctrl-C: the finished runs, and the interrupted one as far as it came."""
+    num_slots = options.num_slots or scenario.num_slots
+    configs = [make_config(policy, num_slots, options.slot_capacity) for policy in policies]
+    traces: list[Trace] = []
+    start = _starter(scenario, options, terminal)
+    for config in configs:
+        run = start(config)
+        try:
+            while run.has_work:
+                snapshot = run.step()
+                if snapshot.step % 16 == 0:
+                    terminal.progress(f"{config.policy}: step {snapshot.step}", None)
+        except KeyboardInterrupt:
+            traces.append(run.trace(TraceStatus.CANCELLED, "interrupted"))
+            break
+        traces.append(run.trace())
+    return tuple(traces)
+
+
+def _starter(scenario: Scenario, options: RunOptions, terminal: Terminal) -> Callable[[RunConfig], Run]:
+    """How to begin a run of this scenario with the chosen runner."""
+    runner = choose_runner(scenario, options.runner)
+    if runner is RunnerChoice.SCRIPTED:
+        return lambda config: scripted_run(scenario, config)
+    if runner is RunnerChoice.RECORDED:
+        recordings = _recording_of(scenario)
+        return lambda config: replay_run(recordings, config)
+
+    from batchviz.live import LiveModel  # loads torch
+
+    live = LiveModel.load(
+        time.perf_counter,
+        name=options.model,
+        device=options.device,
+        dtype=options.dtype,
+        progress=terminal.progress,
+    )
+    record = live.prepare(scenario, options.slot_capacity, options.sampling)
+    return lambda config: live.start(record, config)
+
+
+def _recording_of(scenario: Scenario) -> tuple[Trace, ...]:
+    if not has_recording(scenario.name):
+        raise ScenarioError(f"there is no recording of {shown_text(scenario.name)}; use --runner model or scripted")
+    recordings = load_recording(scenario.name)
+    recorded = [(request.id, request.prompt, request.max_tokens) for request in recordings[0].scenario.requests]
+    if recorded != [(request.id, request.prompt, request.max_tokens) for request in scenario.requests]:
+        raise ScenarioError(
+            f"the recording of {shown_text(scenario.name)} has other requests than the scenario; use --runner model"
+        )
+    return recordings
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror.lower()}" if error.filename else error.strerror.lower()
+    return " ".join(str(error).split())
+
+
+def choose_runner(scenario: Scenario, asked: RunnerChoice | None) -> RunnerChoice:
+    """What was asked, else the quickest that is real: lengths alone, a shipped recording, the model."""
+    if asked is not None:
+        return asked
+    if scenario.has_exact_lengths and not scenario.has_words:
+        return RunnerChoice.SCRIPTED
+    return RunnerChoice.RECORDED if has_recording(scenario.name) else RunnerChoice.MODEL

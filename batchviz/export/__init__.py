@@ -1,0 +1,1 @@
+"""Traces in other formats: each file here turns a trace into one format and knows nothing of the others."""

@@ -1,0 +1,252 @@
+"""Supervises ONE child process that owns the model and its engines.
+
+Owns: Job, Worker: a bounded queue of jobs, the child's life, what came back so far. Must not know: torch, streamlit.
+The web process never imports torch; a crash stays in the child. Messages are JSON, one a line (see worker_child.py).
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import IO, Any
+
+from batchviz.scenario import Scenario
+from batchviz.scenario_file import dump_scenario
+from batchviz.trace import RunConfig, Trace, TraceStatus
+from batchviz.trace_file import join_lines, traces_from_json
+
+MAX_QUEUED_JOBS = 16
+ABANDONED_AFTER_S = 60.0  # a job that nobody asked about for so long is cancelled: its page is gone
+CHILD_COMMAND = (sys.executable, "-m", "batchviz.worker_child")
+
+
+class JobState(StrEnum):
+    """Where a job stands."""
+
+    QUEUED = "queued"
+    LOADING = "loading"  # the child finds, fetches, converts or loads the model
+    RUNNING = "running"
+    DONE = "done"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+    @property
+    def is_over(self) -> bool:
+        return self in (JobState.DONE, JobState.CANCELLED, JobState.FAILED)
+
+
+class QueueFullError(RuntimeError):
+    """Too many jobs wait already."""
+
+
+@dataclass(eq=False)
+class Job:
+    """One request for live runs: a scenario under several configurations, one after the other."""
+
+    id: int
+    scenario_text: str
+    configs: tuple[RunConfig, ...]
+    state: JobState = JobState.QUEUED
+    message: str = ""
+    fraction: float | None = None  # of a download or conversion, 0 to 1
+    asked_at_s: float = 0.0  # when somebody last looked
+    headers: list[str] = field(default_factory=list)  # one line a run, see trace_file
+    steps: list[list[str]] = field(default_factory=list)
+    statuses: list[TraceStatus] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class JobView:
+    """What a page may know of a job: a copy, so that it cannot change while it is being drawn."""
+
+    id: int
+    state: JobState
+    message: str
+    fraction: float | None
+    place: int  # in the queue: 0 is running or over, 1 is next
+    num_steps: tuple[int, ...]  # so far, one a run that has begun
+    version: int  # grows with every step: equal versions show equal traces
+
+
+class Worker:
+    """Runs jobs one at a time in a child process that it starts when needed and again when it dies.
+
+    `clock` returns seconds and may only go forward. All methods may be called from any thread.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        *,
+        command: Sequence[str] = CHILD_COMMAND,
+    ) -> None:
+        self._clock = clock
+        self._command = tuple(command)
+        self._lock = threading.RLock()
+        self._queue: deque[Job] = deque()
+        self._current: Job | None = None
+        self._jobs: dict[int, Job] = {}
+        self._next_id = 1
+        self._child: subprocess.Popen[str] | None = None
+
+    def submit(self, scenario: Scenario, configs: Sequence[RunConfig]) -> int:
+        """Queues a job and returns its id. Raises QueueFullError with one sentence."""
+        with self._lock:
+            self._drop_abandoned()
+            if len(self._queue) >= MAX_QUEUED_JOBS:
+                raise QueueFullError(f"{len(self._queue)} runs wait already; try again when some are through")
+            job = Job(self._next_id, dump_scenario(scenario), tuple(configs), asked_at_s=self._clock())
+            self._next_id += 1
+            self._jobs[job.id] = job
+            self._queue.append(job)
+            self._start_next()
+            return job.id
+
+    def view(self, job_id: int) -> JobView | None:
+        """How a job stands, or None if nobody remembers it. Asking keeps the job alive."""
+        with self._lock:
+            job = self._jobs.get(job_id)
+            if job is None:
+                return None
+            job.asked_at_s = self._clock()
+            self._drop_abandoned()
+            place = 0 if job is self._current or job.state.is_over else 1 + list(self._queue).index(job)
+            counts = tuple(len(steps) for steps in job.steps)
+            return JobView(job.id, job.state, job.message, job.fraction, place, counts, sum(counts) + len(job.statuses))
+
+    def traces(self, job_id: int) -> tuple[Trace, ...]:
+        """What each run of the job gave so far; a run in progress is `unfinished`."""
+        with self._lock:
+            job = self._jobs.get(job_id)
+            if job is None:
+                return ()
+            parts = [
+                (job.headers[i], list(job.steps[i]), job.statuses[i] if i < len(job.statuses) else None)
+                for i in range(len(job.headers))
+            ]
+        return tuple(_assemble(header, steps, status) for header, steps, status in parts)
+
+    def cancel(self, job_id: int) -> None:
+        """Ends a job: one in the queue at once, a running one before its next step. What it gave so far stays."""
+        with self._lock:
+            job = self._jobs.get(job_id)
+            if job is None or job.state.is_over:
+                return
+            if job in self._queue:
+                self._queue.remove(job)
+                self._end(job, JobState.CANCELLED, "cancelled before it began")
+            elif job.state is JobState.LOADING:  # loading goes on for those behind it; the child skips this job
+                self._send({"kind": "cancel", "job": job.id})
+                job.message = "cancelled; the model is still loading"
+            else:
+                self._send({"kind": "cancel", "job": job.id})
+
+    def close(self) -> None:
+        """Ends the child and everything that waits for it."""
+        with self._lock:
+            child, self._child = self._child, None
+            for job in [*self._queue, *([self._current] if self._current else [])]:
+                self._end(job, JobState.CANCELLED, "the server is closing")
+            self._queue.clear()
+            self._current = None
+        if child is not None:
+            child.kill()
+            child.wait()
+
+    def _start_next(self) -> None:
+        if self._current is not None or not self._queue:
+            return
+        self._current = job = self._queue.popleft()
+        job.state = JobState.LOADING
+        job.message = "getting the model ready"
+        if self._child is None:
+            self._child = subprocess.Popen(
+                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8", bufsize=1
+            )
+            threading.Thread(target=self._listen, args=(self._child,), name="batchviz-worker", daemon=True).start()
+        configs = [
+            {"policy": c.policy, "num_slots": c.num_slots, "slot_capacity": c.slot_capacity} for c in job.configs
+        ]
+        self._send({"kind": "run", "job": job.id, "scenario": job.scenario_text, "configs": configs})
+
+    def _send(self, message: dict[str, Any]) -> None:
+        if self._child is None or self._child.stdin is None:
+            return
+        try:
+            self._child.stdin.write(json.dumps(message) + "\n")
+            self._child.stdin.flush()
+        except OSError:
+            return  # the child is dead: its end is noticed by _listen, which fails the job
+
+    def _listen(self, child: subprocess.Popen[str]) -> None:
+        for message in _messages(child.stdout):
+            with self._lock:
+                job = self._current
+                if child is self._child and job is not None and message.get("job") == job.id:
+                    self._take(job, message)
+        code = child.wait()
+        with self._lock:
+            if child is not self._child:
+                return
+            self._child = None
+            if self._current is not None:
+                why = f"the model's process ended unexpectedly (exit code {code}); the next run starts a new one"
+                self._end(self._current, JobState.FAILED, why)
+                self._current = None
+            self._start_next()
+
+    def _take(self, job: Job, message: dict[str, Any]) -> None:
+        kind = message["kind"]
+        if kind == "progress":
+            job.message, job.fraction = str(message["message"]), message["fraction"]
+        elif kind == "header":
+            job.state, job.message, job.fraction = JobState.RUNNING, "", None
+            job.headers.append(message["line"])
+            job.steps.append([])
+        elif kind == "step":
+            job.steps[-1].append(message["line"])
+            self._drop_abandoned()
+        elif kind == "run_over":
+            job.statuses.append(TraceStatus(message["status"]))
+        else:
+            state = {"done": JobState.DONE, "cancelled": JobState.CANCELLED}.get(kind, JobState.FAILED)
+            self._end(job, state, str(message.get("message", "")))
+            self._current = None
+            self._start_next()
+
+    def _end(self, job: Job, state: JobState, message: str) -> None:
+        job.state, job.message, job.fraction = state, message, None
+
+    def _drop_abandoned(self) -> None:
+        """Cancels jobs that nobody looks at any more, and forgets old ones."""
+        latest = self._clock() - ABANDONED_AFTER_S
+        for job in list(self._jobs.values()):
+            if job.asked_at_s < latest:
+                if job.state.is_over:
+                    del self._jobs[job.id]
+                else:
+                    self.cancel(job.id)
+
+
+def _messages(stream: IO[str] | None) -> Any:
+    """The child's messages; whatever else lands on its stdout (a library's print) is passed over."""
+    for line in stream or ():
+        try:
+            message = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(message, dict) and "kind" in message:
+            yield message
+
+
+def _assemble(header: str, steps: Sequence[str], status: TraceStatus | None) -> Trace:
+    plain = json.loads(header)
+    plain["status"] = status or TraceStatus.UNFINISHED
+    (trace,) = traces_from_json(join_lines(json.dumps(plain), steps), name="the running trace")
+    return trace
