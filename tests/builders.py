@@ -42,7 +42,8 @@ def recorded_engine(
 ) -> Engine:
     """An engine whose requests get exactly these tokens; each token's text is its number."""
     runner = RecordedRunner(
-        {key: RecordedTokens(tuple(ids), tuple(f"{token} " for token in ids)) for key, ids in tokens.items()}, StepCost()
+        {key: RecordedTokens(tuple(ids), tuple(f"{token} " for token in ids)) for key, ids in tokens.items()},
+        StepCost(),
     )
     engine = Engine(make_scheduler(policy, num_slots), runner, detokenizer=runner)
     engine.add_all(requests)

@@ -234,7 +234,7 @@ def test_a_bad_json_file_is_refused_with_the_place_and_what_is_right(
     before: str, after: str, line: int, said: str, indent: str
 ) -> None:
     assert GOOD_JSON.count(before) == 1
-    text = re.sub("^ +", lambda spaces: indent * len(spaces.group()), GOOD_JSON.replace(before, after), flags=re.M)
+    text = re.sub("^ +", lambda spaces: indent * len(spaces.group()), GOOD_JSON.replace(before, after), flags=re.MULTILINE)
     message = refusal(text, is_json=True)
     assert message.startswith(f"bad.json, line {line}: ")
     assert said in message
@@ -299,7 +299,7 @@ BOMB = "a: &a [x, x]\n" + "".join(
         ("[" + "{}," * 1_600_000 + "{}]", True, "more than 50,000 values"),
         ("[" + '"",' * 1_600_000 + '""]', True, "more than 50,000 values"),
         ('"' + "\\" * 4_900_000, True, "this is not valid JSON"),
-        ('"' * 4_900_001, True, "this is not valid JSON"),
+        ('"' * 4_900_001, True, "more than 50,000 values"),
         ("1" * 4_900_000, True, "the file holds infinite; it must hold a mapping"),
         ('{"requests": [' + ",".join(["{}"] * 20_000) + "]}", True, "requests has more than 2,000 entries"),
         (

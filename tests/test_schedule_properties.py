@@ -96,7 +96,10 @@ def test_first_come_first_served(policy: Policy, workload: Workload) -> None:
 @settings(max_examples=100, deadline=None)
 @given(workloads)
 def test_continuous_never_finishes_later_than_static(workload: Workload) -> None:
-    static, continuous = request_results(run(Policy.STATIC, workload)), request_results(run(Policy.CONTINUOUS, workload))
+    static, continuous = (
+        request_results(run(Policy.STATIC, workload)),
+        request_results(run(Policy.CONTINUOUS, workload)),
+    )
     for ours, theirs in zip(continuous, static, strict=True):
         assert ours.finished_step is not None
         assert theirs.finished_step is not None

@@ -45,11 +45,12 @@ def _picture(trace: Trace, letters: dict[str, str], scale: int) -> str:
     metrics = run_metrics(trace)
     counted = metrics.slot_steps
     use = "–" if counted.utilization is None else f"{100 * counted.utilization:.1f} %"
-    lines = [
+    heading = (
         f"{trace.config.policy} batching · {_count(trace.config.num_slots, 'slot')} · "
         f"{_count(metrics.num_steps, 'step')} · {metrics.duration_s:.2f} s {trace.origin.seconds} · "
         f"{PROVENANCE[trace.origin.runner]}"
-    ]
+    )
+    lines = [heading]
     for slot in range(trace.config.num_slots):
         cells = [
             _cell(trace, slot, range(start, min(start + scale, len(trace.steps))), letters)

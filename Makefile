@@ -1,0 +1,61 @@
+# make run    opens the page            make test    runs every check
+# make record records the shipped runs anew, make golden writes the golden traces anew, make picture the README's picture
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PAGE_READY := $(VENV)/.page-ready
+TEST_READY := $(VENV)/.test-ready
+TORCH_CPU  := https://download.pytorch.org/whl/cpu
+
+.PHONY: run test lint types unit fetch record golden picture clean
+.DELETE_ON_ERROR:
+
+run: $(PAGE_READY) fetch
+	$(BIN)/python -m batchviz app
+
+test: $(TEST_READY) fetch lint types unit
+
+lint: $(TEST_READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(TEST_READY)
+	$(BIN)/mypy
+
+unit: $(TEST_READY)
+	@command -v chromium >/dev/null || echo "no 'chromium' on the PATH: the browser tests will be skipped"
+	$(BIN)/python -m pytest
+
+# The weights come once (93 MB) and are kept in the user's cache. Without a network the page opens on recorded runs.
+fetch: $(PAGE_READY)
+	@$(BIN)/python -m batchviz fetch || echo "going on without the weights: recorded runs work, live runs do not"
+
+record: $(PAGE_READY)
+	$(BIN)/python -m batchviz record
+
+golden: $(TEST_READY)
+	$(BIN)/python -m tests.golden
+
+picture: $(TEST_READY)
+	$(BIN)/python -m tests.e2e.picture
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+# Without a GPU, and where PyTorch's own CPU index answers, torch comes from there; otherwise from the default index.
+$(PAGE_READY): requirements.txt | $(VENV)/bin/python
+	@if ! command -v nvidia-smi >/dev/null && [ "$$(uname -s)" = Linux ] && \
+	  $(BIN)/python -c "import urllib.request as u; u.urlopen('$(TORCH_CPU)/torch/', timeout=5)" 2>/dev/null; then \
+	  $(BIN)/python -m pip install --disable-pip-version-check -q "$$(grep '^torch==' requirements.txt)" --index-url $(TORCH_CPU); \
+	else \
+	  $(BIN)/python -m pip install --disable-pip-version-check -q "$$(grep '^torch==' requirements.txt)"; \
+	fi
+	$(BIN)/python -m pip install --disable-pip-version-check -q -r requirements.txt
+	@touch $@
+
+$(TEST_READY): requirements-dev.txt $(PAGE_READY)
+	$(BIN)/python -m pip install --disable-pip-version-check -q -r requirements-dev.txt
+	@touch $@
+
+clean:
+	rm -rf $(VENV) artifacts .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,1 @@
+"""The pages. The only place, with app.py, that imports streamlit; it never imports torch."""

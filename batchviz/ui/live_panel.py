@@ -1,0 +1,172 @@
+"""Run it live: the table of prompts, the button, and the stage on which a running job is shown.
+
+Owns: the live job of this session. Must not know: the other charts, torch. Only the stage reruns, twice a second, and
+only while a job goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from batchviz.playback import playback
+from batchviz.runs import make_config
+from batchviz.scenario import Scenario, ScenarioError, ScenarioRequest
+from batchviz.scheduler import Policy
+from batchviz.trace import TraceStatus
+from batchviz.ui import state
+from batchviz.ui.player import show_player
+from batchviz.worker import JobState, JobView, QueueFullError
+
+MAX_LIVE_REQUESTS = 16
+MAX_LIVE_TOKENS = 256
+MAX_PROMPT_CHARACTERS = 1_000
+POLL_S = 0.5
+NOTICE = "live_notice"  # str: what to say about the last live run
+LIVE_PRESET = "live_preset"
+
+
+def live_is_on() -> bool:
+    """True while this session has a job that is queued or running."""
+    return st.session_state.get(state.JOB) is not None
+
+
+def live_controls(scenario: Scenario, panes: Sequence[tuple[str, int]]) -> None:
+    """The button, and the table in which the prompts may be changed first."""
+    notice = st.session_state.pop(NOTICE, None)
+    if notice is not None:
+        st.warning(state.plain(notice), icon=":material/info:")
+    button, words = st.columns([1, 4], vertical_alignment="center")
+    pressed = button.button(
+        "Run it live", type="primary", key="run_live", icon=":material/play_circle:", width="stretch"
+    )
+    words.markdown(
+        "The same requests on the real model, on this server's processor, one policy after the other. "
+        "The first run gets the weights (93 MB) if they are not here."
+    )
+    with st.expander("Change the prompts"):
+        st.caption(
+            f"At most {MAX_LIVE_REQUESTS} requests, {MAX_PROMPT_CHARACTERS:,} characters each, and {MAX_LIVE_TOKENS} "
+            "tokens of answer. The step at which a request arrives is a whole number from 0."
+        )
+        edited = st.data_editor(
+            _prompt_rows(scenario),
+            num_rows="dynamic",
+            hide_index=True,
+            key=f"prompts_{scenario.name}",
+            column_config={
+                "prompt": st.column_config.TextColumn("prompt", max_chars=MAX_PROMPT_CHARACTERS, width="large"),
+                "max tokens": st.column_config.NumberColumn(
+                    "max tokens", min_value=1, max_value=MAX_LIVE_TOKENS, step=1
+                ),
+                "arrives at step": st.column_config.NumberColumn("arrives at step", min_value=0, max_value=500, step=1),
+            },
+        )
+    if pressed:
+        _start(scenario, edited, panes)
+
+
+def live_stage() -> None:
+    """The running job: its place in the queue, its progress, its steps as they come, and a way to stop it."""
+    st.fragment(_stage, run_every=POLL_S)()
+
+
+def _prompt_rows(scenario: Scenario) -> list[dict[str, Any]]:
+    return [
+        {
+            "prompt": request.prompt or "",
+            "max tokens": min(request.max_tokens, MAX_LIVE_TOKENS),
+            "arrives at step": int(request.arrival),
+        }
+        for request in scenario.requests
+    ]
+
+
+def live_scenario(scenario: Scenario, rows: Sequence[dict[str, Any]]) -> Scenario:
+    """The table as a scenario: requests that were not changed keep their ids. Raises ScenarioError with a sentence."""
+    requests: list[ScenarioRequest] = []
+    used: set[str] = set()
+    for number, row in enumerate(rows, start=1):
+        prompt = str(row.get("prompt") or "").strip()
+        if not prompt:
+            continue
+        if len(prompt) > MAX_PROMPT_CHARACTERS:
+            raise ScenarioError(
+                f"row {number}: the prompt has {len(prompt):,} characters; at most {MAX_PROMPT_CHARACTERS:,}"
+            )
+        max_tokens = _whole(row.get("max tokens"), 1, MAX_LIVE_TOKENS, f"row {number}: max tokens")
+        arrival = _whole(row.get("arrives at step") or 0, 0, 500, f"row {number}: the step of arrival")
+        known = next((r.id for r in scenario.requests if r.prompt == prompt and r.id not in used), None)
+        request_id = known or f"row-{number}"
+        used.add(request_id)
+        requests.append(ScenarioRequest(id=request_id, prompt=prompt, max_tokens=max_tokens, arrival=arrival))
+    if not requests:
+        raise ScenarioError("there is no prompt to run; write at least one")
+    if len(requests) > MAX_LIVE_REQUESTS:
+        raise ScenarioError(f"there are {len(requests)} prompts; a live run takes at most {MAX_LIVE_REQUESTS}")
+    return replace(scenario, requests=tuple(requests))
+
+
+def _whole(value: Any, low: int, high: int, what: str) -> int:
+    if value is None or value != value or int(value) != value or not low <= value <= high:
+        raise ScenarioError(f"{what} must be a whole number from {low} to {high}")
+    return int(value)
+
+
+def _start(scenario: Scenario, edited: Any, panes: Sequence[tuple[str, int]]) -> None:
+    rows = edited if isinstance(edited, list) else edited.to_dict("records")
+    try:
+        chosen = live_scenario(scenario, rows)
+        configs = [make_config(Policy(policy), slots) for policy, slots in panes]
+        st.session_state[state.JOB] = state.shared_worker().submit(chosen, configs)
+        st.session_state[LIVE_PRESET] = scenario.name
+    except (ScenarioError, QueueFullError) as error:
+        st.session_state[NOTICE] = str(error)
+    st.rerun()
+
+
+def _stage() -> None:
+    worker = state.shared_worker()
+    job_id = st.session_state.get(state.JOB)
+    view = worker.view(job_id) if job_id is not None else None
+    traces = worker.traces(job_id) if view is not None else ()
+    if view is None or view.state.is_over:
+        _end(view, traces)
+        st.rerun(scope="app")
+    status, stop = st.columns([5, 1], vertical_alignment="center")
+    status.progress(min(view.fraction or 0.0, 1.0), text=state.plain(_words(view)))
+    stop.button("Cancel", key="cancel_live", icon=":material/stop_circle:", width="stretch", on_click=_cancel)
+    if traces:
+        show_player(playback(traces, version=view.version, live=True), key="live_player")
+
+
+def _words(view: JobView) -> str:
+    if view.state is JobState.QUEUED:
+        others = "one run is" if view.place == 1 else f"{view.place} runs are"
+        return f"In the queue: {others} before yours"
+    if view.state is JobState.LOADING:
+        return view.message[:1].upper() + view.message[1:]
+    steps = view.num_steps[-1] if view.num_steps else 0
+    return f"Running live: run {len(view.num_steps)}, step {steps}"
+
+
+def _cancel() -> None:
+    job_id = st.session_state.get(state.JOB)
+    if job_id is not None:
+        state.shared_worker().cancel(job_id)
+
+
+def _end(view: JobView | None, traces: Sequence[Any]) -> None:
+    """A finished run replaces the recorded one; anything else is said, and the recorded one comes back."""
+    st.session_state[state.JOB] = None
+    if view is None:
+        st.session_state[NOTICE] = "the live run is not known any more (the server was restarted); run it again"
+    elif view.state is JobState.DONE and all(trace.status is TraceStatus.COMPLETE for trace in traces):
+        state.keep_live_run(st.session_state[LIVE_PRESET], traces)
+    elif view.state is JobState.CANCELLED:
+        st.session_state[NOTICE] = "the live run was cancelled; this is the run from before"
+    else:
+        st.session_state[NOTICE] = f"the live run failed: {view.message}"

@@ -1,0 +1,25 @@
+"""Every colour that Python draws with. The player's own colours are in assets/player/*.css.
+
+Owns: colours and the words for phases. Must not know: streamlit, charts, traces' contents. Okabe and Ito's palette,
+chosen to be told apart with any colour vision; colour is never the only sign.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+WAITING = "#9AA5B1"
+PREFILL = "#56B4E9"
+DECODE = "#0072B2"
+WITHHELD = "#E69F00"
+
+# What a request's bar in the Gantt chart shows, in the order of its life.
+STAGE_COLOURS = MappingProxyType(
+    {
+        "waiting in the queue": WAITING,
+        "prefill": PREFILL,
+        "decode": DECODE,
+        "finished, answer withheld": WITHHELD,
+    }
+)
+POLICY_COLOURS = MappingProxyType({"left": WITHHELD, "middle": PREFILL, "right": DECODE})
