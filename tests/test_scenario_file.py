@@ -234,7 +234,9 @@ def test_a_bad_json_file_is_refused_with_the_place_and_what_is_right(
     before: str, after: str, line: int, said: str, indent: str
 ) -> None:
     assert GOOD_JSON.count(before) == 1
-    text = re.sub("^ +", lambda spaces: indent * len(spaces.group()), GOOD_JSON.replace(before, after), flags=re.MULTILINE)
+    text = re.sub(
+        "^ +", lambda spaces: indent * len(spaces.group()), GOOD_JSON.replace(before, after), flags=re.MULTILINE
+    )
     message = refusal(text, is_json=True)
     assert message.startswith(f"bad.json, line {line}: ")
     assert said in message
