@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from batchviz.request import FinishReason
 from batchviz.scheduler import Policy, WaitReason
 from batchviz.trace import SlotPhase, StepSnapshot, Trace, TracedRequest, TraceStatus
 
-HEAD_REASONS = {
-    Policy.SEQUENTIAL: WaitReason.NO_FREE_SLOT,
-    Policy.STATIC: WaitReason.GROUP_RUNNING,
-    Policy.CONTINUOUS: WaitReason.NO_FREE_SLOT,
-}
+HEAD_REASONS = MappingProxyType(
+    {
+        Policy.SEQUENTIAL: WaitReason.NO_FREE_SLOT,
+        Policy.STATIC: WaitReason.GROUP_RUNNING,
+        Policy.CONTINUOUS: WaitReason.NO_FREE_SLOT,
+    }
+)
 
 
 @dataclass

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from batchviz.request import GREEDY, SamplingParams
 from batchviz.scheduler import Admission, Finish, Policy, PrefillMode, WaitReason
 
-STRICT: Mapping[str, Any] = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
+STRICT: Mapping[str, Any] = MappingProxyType({"extra": "forbid", "strict": True, "allow_inf_nan": False})
 
 
 class SlotPhase(StrEnum):

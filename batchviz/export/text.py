@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from types import MappingProxyType
 
 from batchviz.metrics import RequestResult, request_results, run_metrics
 from batchviz.trace import RunnerKind, Seconds, SlotPhase, Trace
 
-PHASE_MARK = {SlotPhase.HELD: "░", SlotPhase.EMPTY: "·", SlotPhase.STALLED: "-"}
-PROVENANCE = {
-    RunnerKind.MODEL: "tokens by the model, now",
-    RunnerKind.RECORDED: "tokens recorded from the model",
-    RunnerKind.SCRIPTED: "no model, lengths only",
-}
+PHASE_MARK = MappingProxyType({SlotPhase.HELD: "░", SlotPhase.EMPTY: "·", SlotPhase.STALLED: "-"})
+PROVENANCE = MappingProxyType(
+    {
+        RunnerKind.MODEL: "tokens by the model, now",
+        RunnerKind.RECORDED: "tokens recorded from the model",
+        RunnerKind.SCRIPTED: "no model, lengths only",
+    }
+)
 
 
 def letter(index: int) -> str:

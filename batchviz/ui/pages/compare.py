@@ -6,6 +6,8 @@ worker's, and the browser animates.
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 import streamlit as st
 
 from batchviz.export.tables import gantt_rows, metric_rows, request_rows, wait_rows
@@ -18,11 +20,13 @@ from batchviz.ui.charts import GANTT_COLUMNS, WAIT_COLUMNS, frame, gantt_spec, w
 from batchviz.ui.live_panel import live_controls, live_is_on, live_stage
 from batchviz.ui.player import show_player
 
-POLICY_WORDS = {
-    Policy.SEQUENTIAL: "sequential: one request at a time",
-    Policy.STATIC: "static: a fixed group",
-    Policy.CONTINUOUS: "continuous: refill freed slots",
-}
+POLICY_WORDS = MappingProxyType(
+    {
+        Policy.SEQUENTIAL: "sequential: one request at a time",
+        Policy.STATIC: "static: a fixed group",
+        Policy.CONTINUOUS: "continuous: refill freed slots",
+    }
+)
 
 
 def compare_page() -> None:

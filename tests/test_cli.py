@@ -1,0 +1,129 @@
+"""The terminal: what it prints, what it refuses, and how it exits. Runs the commands as a user would, in a process."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from batchviz.trace_file import read_traces
+
+SCENARIO = """
+title: Two lengths
+num_slots: 2
+requests:
+  - {id: short, prompt_tokens: 10, output_tokens: 2}
+  - {id: long, prompt_tokens: 10, output_tokens: 6}
+  - {id: late, prompt_tokens: 10, output_tokens: 3, arrival: 1}
+"""
+
+
+def batchviz(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    root = Path(__file__).parent.parent
+    return subprocess.run(
+        [sys.executable, "-m", "batchviz", *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=cwd or root,
+        env={"PYTHONPATH": str(root), "PATH": "/usr/bin:/bin", "HOME": str(Path.home()), "PYTHONWARNINGS": "error"},
+    )
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> str:
+    path = tmp_path / "two.yaml"
+    path.write_text(SCENARIO)
+    return str(path)
+
+
+def test_compare_json_is_the_contract(scenario: str) -> None:
+    done = batchviz("compare", scenario, "--runner", "scripted", "--policies", "static,continuous", "--json")
+    assert done.returncode == 0, done.stderr
+    data: dict[str, Any] = json.loads(done.stdout)
+    assert data["schema"] == "batchviz-compare/1"
+    static, continuous = data["runs"]
+    assert static | {"duration_s": 0, "metrics": 0, "requests": 0} == {
+        "policy": "static", "num_slots": 2, "prefill": "mixed", "slot_capacity": 1024, "num_steps": 9, "duration_s": 0,
+        "slot_steps": {"prefill": 3, "decode": 8, "stalled": 0, "held": 4, "empty": 3},
+        "runner": "scripted", "clock": "steps", "seconds": "modelled", "status": "complete", "exact": None,
+        "metrics": 0, "requests": 0,
+    }  # fmt: skip
+    for key in ("throughput_tok_s", "slot_utilization", "mean_e2e_steps", "mean_e2e_s", "mean_ttft_steps",
+                "mean_ttft_s", "mean_tpot_s", "mean_queue_steps", "max_e2e_steps"):  # fmt: skip
+        assert key in static["metrics"]
+    late = continuous["requests"][2]
+    assert late | {"e2e_steps": 0} == {
+        "id": "late", "slot": 0, "arrival": 1, "admitted_step": 2, "first_token_step": 2, "finished_step": 4,
+        "delivered_step": 4, "e2e_steps": 0, "num_prompt_tokens": 10, "num_output_tokens": 3,
+        "finish_reason": "length", "output": None,
+    }  # fmt: skip
+
+
+def test_compare_draws_the_slots(scenario: str) -> None:
+    done = batchviz("compare", scenario)
+    assert done.returncode == 0
+    assert "slot 0   AA░░░░CCC" in done.stdout
+    assert "slot 0   AACCC·" in done.stdout
+    assert "static against continuous: 1.50× the steps" in done.stdout
+
+
+def test_sequential_always_says_one_slot(scenario: str) -> None:
+    done = batchviz("compare", scenario, "--policies", "sequential", "--slots", "8", "--json")
+    assert json.loads(done.stdout)["runs"][0]["num_slots"] == 1
+
+
+def test_run_writes_a_trace_that_check_accepts(scenario: str, tmp_path: Path) -> None:
+    done = batchviz("run", scenario, "--policy", "static", "-o", str(tmp_path / "t.json"))
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[-1] == str(tmp_path / "t.json")
+    (trace,) = read_traces(tmp_path / "t.json")
+    assert trace.config.policy == "static"
+    checked = batchviz("check", str(tmp_path / "t.json"))
+    assert (checked.returncode, "every rule holds" in checked.stdout) == (0, True)
+
+
+def test_check_says_what_a_tampered_trace_breaks(scenario: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    batchviz("run", scenario, "-o", str(path))
+    path.write_text(path.read_text().replace('"delivered":["short"]', '"delivered":[]'))
+    done = batchviz("check", str(path))
+    assert done.returncode == 1
+    assert "steps[1]: delivered []; the policy delivers ['short']" in done.stdout
+
+
+def test_presets_are_listed() -> None:
+    names = [preset["name"] for preset in json.loads(batchviz("presets", "--json").stdout)]
+    assert names[:4] == ["four-slots", "eight-chats", "sixteen-chats", "one-at-a-time"]
+
+
+BAD = [
+    (("compare", "no-such-preset"), "there is no preset and no file called 'no-such-preset'"),
+    (("compare", "golden-lengths", "--policies", "magic"), "'magic' is not a policy; choose from sequential"),
+    (("compare", "golden-lengths", "--policies", "static,static"), "a policy is named twice"),
+    (("compare", "golden-lengths", "--slots", "0"), "--slots': Input should be greater than or equal to 1"),
+    (("compare", "golden-lengths", "--runner", "recorded"), "there is no recording of 'golden-lengths'"),
+    (("compare", "golden-lengths", "--slot-capacity", "8"), "a slot has 8; shorten the prompt"),
+    (("compare", "eight-chats", "--runner", "scripted"), "has no output_tokens"),
+    (("check", "no-such-file.json"), "does not exist"),
+    (("check", "README.md"), "this is not JSON"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), BAD, ids=[" ".join(arguments) for arguments, _ in BAD])
+def test_bad_input_gets_one_sentence_and_exit_code_2(arguments: tuple[str, ...], sentence: str) -> None:
+    done = batchviz(*arguments)
+    assert done.returncode == 2
+    assert sentence in done.stderr.replace("\n", " ")
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_help_names_every_command() -> None:
+    text = batchviz("--help").stdout
+    assert all(command in text for command in ("compare", "run", "record", "check", "presets", "fetch", "app"))
