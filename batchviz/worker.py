@@ -57,8 +57,8 @@ class Job:
     fraction: float | None = None  # of a download or conversion, 0 to 1
     asked_at_s: float = 0.0  # when somebody last looked
     headers: list[str] = field(default_factory=list)  # one line a run, see trace_file
-    steps: list[list[str]] = field(default_factory=list)
-    statuses: list[TraceStatus] = field(default_factory=list)
+    steps: list[list[str]] = field(default_factory=list)  # one list of lines a run
+    statuses: list[TraceStatus] = field(default_factory=list)  # unfinished until a run is over
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class JobView:
     message: str
     fraction: float | None
     place: int  # in the queue: 0 is running or over, 1 is next
-    num_steps: tuple[int, ...]  # so far, one a run that has begun
+    num_steps: tuple[int, ...]  # so far, one a run; empty until the model is ready
     version: int  # grows with every step: equal versions show equal traces
 
 
@@ -118,7 +118,8 @@ class Worker:
             self._drop_abandoned()
             place = 0 if job is self._current or job.state.is_over else 1 + list(self._queue).index(job)
             counts = tuple(len(steps) for steps in job.steps)
-            return JobView(job.id, job.state, job.message, job.fraction, place, counts, sum(counts) + len(job.statuses))
+            version = sum(counts) + sum(status is not TraceStatus.UNFINISHED for status in job.statuses)
+            return JobView(job.id, job.state, job.message, job.fraction, place, counts, version)
 
     def traces(self, job_id: int) -> tuple[Trace, ...]:
         """What each run of the job gave so far; a run in progress is `unfinished`."""
@@ -126,10 +127,8 @@ class Worker:
             job = self._jobs.get(job_id)
             if job is None:
                 return ()
-            parts = [
-                (job.headers[i], list(job.steps[i]), job.statuses[i] if i < len(job.statuses) else None)
-                for i in range(len(job.headers))
-            ]
+            steps_so_far = [list(lines) for lines in job.steps]
+            parts = list(zip(job.headers, steps_so_far, job.statuses, strict=True))
         return tuple(_assemble(header, steps, status) for header, steps, status in parts)
 
     def cancel(self, job_id: int) -> None:
@@ -205,15 +204,16 @@ class Worker:
         kind = message["kind"]
         if kind == "progress":
             job.message, job.fraction = str(message["message"]), message["fraction"]
-        elif kind == "header":
+        elif kind == "headers":
             job.state, job.message, job.fraction = JobState.RUNNING, "", None
-            job.headers.append(message["line"])
-            job.steps.append([])
+            job.headers = message["lines"]
+            job.steps = [[] for _ in job.headers]
+            job.statuses = [TraceStatus.UNFINISHED for _ in job.headers]
         elif kind == "step":
-            job.steps[-1].append(message["line"])
+            job.steps[message["run"]].append(message["line"])
             self._drop_abandoned()
         elif kind == "run_over":
-            job.statuses.append(TraceStatus(message["status"]))
+            job.statuses[message["run"]] = TraceStatus(message["status"])
         else:
             state = {"done": JobState.DONE, "cancelled": JobState.CANCELLED}.get(kind, JobState.FAILED)
             self._end(job, state, str(message.get("message", "")))
@@ -245,8 +245,8 @@ def _messages(stream: IO[str] | None) -> Any:
             yield message
 
 
-def _assemble(header: str, steps: Sequence[str], status: TraceStatus | None) -> Trace:
+def _assemble(header: str, steps: Sequence[str], status: TraceStatus) -> Trace:
     plain = json.loads(header)
-    plain["status"] = status or TraceStatus.UNFINISHED
+    plain["status"] = status
     (trace,) = traces_from_json(join_lines(json.dumps(plain), steps), name="the running trace")
     return trace

@@ -2,7 +2,8 @@
 
 Owns: the loaded model, one run at a time. Must not know: pages, queues. Messages are JSON, one a line:
 in  {"kind": "run", "job", "scenario", "configs"} and {"kind": "cancel", "job"}
-out {"kind": "progress" | "header" | "step" | "run_over" | "done" | "cancelled" | "failed", "job", ...}
+out {"kind": "progress" | "headers" | "step" | "run_over" | "done" | "cancelled" | "failed", "job", ...}
+Lines of a trace travel as text, as they stand in a trace file.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from typing import IO, Any
 from batchviz.live import LiveModel
 from batchviz.model.weights import WeightsError
 from batchviz.runs import Run, make_config
-from batchviz.scenario import Scenario, ScenarioError
+from batchviz.scenario import ScenarioError
 from batchviz.scenario_file import parse_scenario
 from batchviz.scheduler import Policy
-from batchviz.trace import RunConfig, TraceStatus
+from batchviz.trace import Trace, TraceStatus
 from batchviz.trace_file import header_line, step_line
 
 
@@ -66,7 +67,10 @@ class Child:
                 for plain in message["configs"]
             ]
             model = self._load(job)
-            finished = all(self._run(job, model, scenario, config) for config in configs)
+            record = model.prepare(scenario, max(config.slot_capacity for config in configs))
+            nothing_yet = [Trace(record, config, model.origin(), (), TraceStatus.UNFINISHED) for config in configs]
+            self._say("headers", job, lines=[header_line(trace) for trace in nothing_yet])
+            finished = all(self._run(job, i, model.start(record, config)) for i, config in enumerate(configs))
             self._say("done" if finished else "cancelled", job)
         except (ScenarioError, WeightsError, ValueError) as error:
             self._say("failed", job, message=str(error))
@@ -79,18 +83,14 @@ class Child:
             )
         return self._model
 
-    def _run(self, job: int, model: LiveModel, scenario: Scenario, config: RunConfig) -> bool:
+    def _run(self, job: int, number: int, run: Run) -> bool:
         """One run, step by step. False if it was cancelled."""
-        if self._is_cancelled(job):
-            return False
-        run: Run = model.start(model.prepare(scenario, config.slot_capacity), config)
-        self._say("header", job, line=header_line(run.trace(TraceStatus.UNFINISHED)))
         while run.has_work:
             if self._is_cancelled(job):
-                self._say("run_over", job, status=TraceStatus.CANCELLED)
+                self._say("run_over", job, run=number, status=TraceStatus.CANCELLED)
                 return False
-            self._say("step", job, line=step_line(run.step()))
-        self._say("run_over", job, status=TraceStatus.COMPLETE)
+            self._say("step", job, run=number, line=step_line(run.step()))
+        self._say("run_over", job, run=number, status=TraceStatus.COMPLETE)
         return True
 
 

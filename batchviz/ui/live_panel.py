@@ -1,11 +1,12 @@
-"""Run it live: the table of prompts, the button, and the stage on which a running job is shown.
+"""The stage: the player, and under it what runs live: the table of prompts, the button, progress, cancel.
 
-Owns: the live job of this session. Must not know: the other charts, torch. Only the stage reruns, twice a second, and
-only while a job goes on.
+Owns: the live job of this session. Must not know: the charts, torch. While a job goes on the stage alone reruns, twice
+a second; the player keeps its place and its cursor, since it is the same element before, during and after a live run.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -23,10 +24,13 @@ from batchviz.worker import JobState, JobView, QueueFullError
 
 MAX_LIVE_REQUESTS = 16
 MAX_LIVE_TOKENS = 256
+MAX_LIVE_ARRIVAL = 500  # steps
 MAX_PROMPT_CHARACTERS = 1_000
 POLL_S = 0.5
 NOTICE = "live_notice"  # str: what to say about the last live run
-LIVE_PRESET = "live_preset"
+LIVE_PRESET = "live_preset"  # str: which preset the live job was made from
+
+Panes = tuple[tuple[str, int], ...]  # (policy, slots) of each pane
 
 
 def live_is_on() -> bool:
@@ -34,7 +38,34 @@ def live_is_on() -> bool:
     return st.session_state.get(state.JOB) is not None
 
 
-def live_controls(scenario: Scenario, panes: Sequence[tuple[str, int]]) -> None:
+def stage(scenario: Scenario, panes: Panes, bundle: str) -> None:
+    """Draws the player: `bundle` while nothing runs live, else the live run as it comes."""
+    st.fragment(_stage, run_every=POLL_S if live_is_on() else None)(scenario, panes, bundle)
+
+
+def _stage(scenario: Scenario, panes: Panes, bundle: str) -> None:
+    job_id = st.session_state.get(state.JOB)
+    view = state.shared_worker().view(job_id) if job_id is not None else None
+    traces = state.shared_worker().traces(job_id) if job_id is not None else ()
+    if job_id is not None and (view is None or view.state.is_over):
+        _end(view, traces)
+        st.rerun(scope="app")
+    live = view is not None and bool(traces)
+    payload = playback(traces, version=view.version, live=True) if live and view else state.payload_of(bundle)
+    show_player(payload, key="player")
+    if view is not None:
+        _show_progress(view)
+    else:
+        _show_controls(scenario, panes)
+
+
+def _show_progress(view: JobView) -> None:
+    status, stop = st.columns([5, 1], vertical_alignment="center")
+    status.progress(min(view.fraction or 0.0, 1.0), text=state.plain(_words(view)))
+    stop.button("Cancel", key="cancel_live", icon=":material/stop_circle:", width="stretch", on_click=_cancel)
+
+
+def _show_controls(scenario: Scenario, panes: Panes) -> None:
     """The button, and the table in which the prompts may be changed first."""
     notice = st.session_state.pop(NOTICE, None)
     if notice is not None:
@@ -59,19 +90,12 @@ def live_controls(scenario: Scenario, panes: Sequence[tuple[str, int]]) -> None:
             key=f"prompts_{scenario.name}",
             column_config={
                 "prompt": st.column_config.TextColumn("prompt", max_chars=MAX_PROMPT_CHARACTERS, width="large"),
-                "max tokens": st.column_config.NumberColumn(
-                    "max tokens", min_value=1, max_value=MAX_LIVE_TOKENS, step=1
-                ),
-                "arrives at step": st.column_config.NumberColumn("arrives at step", min_value=0, max_value=500, step=1),
+                "max tokens": st.column_config.NumberColumn(min_value=1, max_value=MAX_LIVE_TOKENS, step=1),
+                "arrives at step": st.column_config.NumberColumn(min_value=0, max_value=MAX_LIVE_ARRIVAL, step=1),
             },
         )
     if pressed:
         _start(scenario, edited, panes)
-
-
-def live_stage() -> None:
-    """The running job: its place in the queue, its progress, its steps as they come, and a way to stop it."""
-    st.fragment(_stage, run_every=POLL_S)()
 
 
 def _prompt_rows(scenario: Scenario) -> list[dict[str, Any]]:
@@ -98,7 +122,7 @@ def live_scenario(scenario: Scenario, rows: Sequence[dict[str, Any]]) -> Scenari
                 f"row {number}: the prompt has {len(prompt):,} characters; at most {MAX_PROMPT_CHARACTERS:,}"
             )
         max_tokens = _whole(row.get("max tokens"), 1, MAX_LIVE_TOKENS, f"row {number}: max tokens")
-        arrival = _whole(row.get("arrives at step") or 0, 0, 500, f"row {number}: the step of arrival")
+        arrival = _whole(row.get("arrives at step") or 0, 0, MAX_LIVE_ARRIVAL, f"row {number}: the step of arrival")
         known = next((r.id for r in scenario.requests if r.prompt == prompt and r.id not in used), None)
         request_id = known or f"row-{number}"
         used.add(request_id)
@@ -111,12 +135,12 @@ def live_scenario(scenario: Scenario, rows: Sequence[dict[str, Any]]) -> Scenari
 
 
 def _whole(value: Any, low: int, high: int, what: str) -> int:
-    if value is None or value != value or int(value) != value or not low <= value <= high:
+    if value is None or not math.isfinite(value) or int(value) != value or not low <= value <= high:
         raise ScenarioError(f"{what} must be a whole number from {low} to {high}")
     return int(value)
 
 
-def _start(scenario: Scenario, edited: Any, panes: Sequence[tuple[str, int]]) -> None:
+def _start(scenario: Scenario, edited: Any, panes: Panes) -> None:
     rows = edited if isinstance(edited, list) else edited.to_dict("records")
     try:
         chosen = live_scenario(scenario, rows)
@@ -128,29 +152,14 @@ def _start(scenario: Scenario, edited: Any, panes: Sequence[tuple[str, int]]) ->
     st.rerun()
 
 
-def _stage() -> None:
-    worker = state.shared_worker()
-    job_id = st.session_state.get(state.JOB)
-    view = worker.view(job_id) if job_id is not None else None
-    traces = worker.traces(job_id) if view is not None else ()
-    if view is None or view.state.is_over:
-        _end(view, traces)
-        st.rerun(scope="app")
-    status, stop = st.columns([5, 1], vertical_alignment="center")
-    status.progress(min(view.fraction or 0.0, 1.0), text=state.plain(_words(view)))
-    stop.button("Cancel", key="cancel_live", icon=":material/stop_circle:", width="stretch", on_click=_cancel)
-    if traces:
-        show_player(playback(traces, version=view.version, live=True), key="live_player")
-
-
 def _words(view: JobView) -> str:
     if view.state is JobState.QUEUED:
         others = "one run is" if view.place == 1 else f"{view.place} runs are"
         return f"In the queue: {others} before yours"
     if view.state is JobState.LOADING:
         return view.message[:1].upper() + view.message[1:]
-    steps = view.num_steps[-1] if view.num_steps else 0
-    return f"Running live: run {len(view.num_steps)}, step {steps}"
+    begun = [steps for steps in view.num_steps if steps] or [0]
+    return f"Running live on the model: run {len(begun)} of {len(view.num_steps)}, step {begun[-1]}"
 
 
 def _cancel() -> None:

@@ -17,8 +17,7 @@ from batchviz.trace import RunnerKind, Seconds, Trace
 from batchviz.trace_file import traces_from_json
 from batchviz.ui import state
 from batchviz.ui.charts import GANTT_COLUMNS, WAIT_COLUMNS, frame, gantt_spec, waits_spec
-from batchviz.ui.live_panel import live_controls, live_is_on, live_stage
-from batchviz.ui.player import show_player
+from batchviz.ui.live_panel import live_is_on, stage
 
 POLICY_WORDS = MappingProxyType(
     {
@@ -37,14 +36,10 @@ def compare_page() -> None:
     preset_name, panes = _knobs(titles)
     scenario = state.preset(preset_name)
     st.markdown(state.plain(scenario.look_for))
-    if live_is_on():
-        live_stage()
-        return
     bundle = state.scheduled_text(state.source_bundle(preset_name), panes)
-    show_player(state.payload_of(bundle), key="player")
+    stage(scenario, panes, bundle)
     traces = traces_from_json(bundle)
     st.caption(provenance(traces))
-    live_controls(scenario, panes)
     _below(traces, bundle, preset_name)
 
 
