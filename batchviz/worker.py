@@ -6,6 +6,7 @@ The web process never imports torch; a crash stays in the child. Messages are JS
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -94,6 +95,7 @@ class Worker:
         self._jobs: dict[int, Job] = {}
         self._next_id = 1
         self._child: subprocess.Popen[str] | None = None
+        self._listener: threading.Thread | None = None
 
     def submit(self, scenario: Scenario, configs: Sequence[RunConfig]) -> int:
         """Queues a job and returns its id. Raises QueueFullError with one sentence."""
@@ -146,6 +148,12 @@ class Worker:
             else:
                 self._send({"kind": "cancel", "job": job.id})
 
+    @property
+    def child_pid(self) -> int | None:
+        """The child's process id, or None while there is no child."""
+        with self._lock:
+            return None if self._child is None else self._child.pid
+
     def close(self) -> None:
         """Ends the child and everything that waits for it."""
         with self._lock:
@@ -156,7 +164,8 @@ class Worker:
             self._current = None
         if child is not None:
             child.kill()
-            child.wait()
+        if self._listener is not None:
+            self._listener.join()
 
     def _start_next(self) -> None:
         if self._current is not None or not self._queue:
@@ -168,7 +177,8 @@ class Worker:
             self._child = subprocess.Popen(
                 self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8", bufsize=1
             )
-            threading.Thread(target=self._listen, args=(self._child,), name="batchviz-worker", daemon=True).start()
+            self._listener = threading.Thread(target=self._listen, args=(self._child,), daemon=True)
+            self._listener.start()
         configs = [
             {"policy": c.policy, "num_slots": c.num_slots, "slot_capacity": c.slot_capacity} for c in job.configs
         ]
@@ -180,7 +190,7 @@ class Worker:
         try:
             self._child.stdin.write(json.dumps(message) + "\n")
             self._child.stdin.flush()
-        except OSError:
+        except (OSError, ValueError):
             return  # the child is dead: its end is noticed by _listen, which fails the job
 
     def _listen(self, child: subprocess.Popen[str]) -> None:
@@ -190,6 +200,7 @@ class Worker:
                 if child is self._child and job is not None and message.get("job") == job.id:
                     self._take(job, message)
         code = child.wait()
+        _close_pipes(child)
         with self._lock:
             if child is not self._child:
                 return
@@ -232,6 +243,13 @@ class Worker:
                     del self._jobs[job.id]
                 else:
                     self.cancel(job.id)
+
+
+def _close_pipes(child: subprocess.Popen[str]) -> None:
+    for pipe in (child.stdin, child.stdout):
+        if pipe is not None:
+            with contextlib.suppress(OSError):  # what was still to be written to a dead child
+                pipe.close()
 
 
 def _messages(stream: IO[str] | None) -> Any:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from batchviz.export.text import letter
 from batchviz.metrics import RequestResult, RunMetrics, request_results, run_metrics
+from batchviz.timeline import letter
 from batchviz.trace import Trace
 
 Row = dict[str, Any]

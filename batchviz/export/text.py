@@ -10,6 +10,7 @@ from itertools import pairwise
 from types import MappingProxyType
 
 from batchviz.metrics import RequestResult, request_results, run_metrics
+from batchviz.timeline import letter
 from batchviz.trace import RunnerKind, Seconds, SlotPhase, Trace
 
 PHASE_MARK = MappingProxyType({SlotPhase.HELD: "░", SlotPhase.EMPTY: "·", SlotPhase.STALLED: "-"})
@@ -20,16 +21,6 @@ PROVENANCE = MappingProxyType(
         RunnerKind.SCRIPTED: "no model, lengths only",
     }
 )
-
-
-def letter(index: int) -> str:
-    """A, B, ..., Z, AA, AB, ...: the name of the index-th request in pictures."""
-    name = ""
-    index += 1
-    while index:
-        index, rest = divmod(index - 1, 26)
-        name = chr(ord("A") + rest) + name
-    return name
 
 
 def to_text(traces: Sequence[Trace], width: int = 100) -> str:

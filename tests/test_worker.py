@@ -1,0 +1,161 @@
+"""The worker: jobs in a child process, the real model in it, and what is left when the child dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from batchviz.check import check_trace
+from batchviz.runs import make_config
+from batchviz.scenario import Scenario, ScenarioRequest
+from batchviz.scheduler import Policy
+from batchviz.trace import RunnerKind, TraceStatus
+from batchviz.worker import MAX_QUEUED_JOBS, JobState, QueueFullError, Worker
+
+CONFIGS = [make_config(Policy.STATIC, 2), make_config(Policy.CONTINUOUS, 2)]
+
+
+def scenario_of(*max_tokens: int) -> Scenario:
+    requests = [
+        ScenarioRequest(id=f"r{i}", prompt=f"Count to {i + 5}.", max_tokens=n, output_tokens=n)
+        for i, n in enumerate(max_tokens)
+    ]
+    return Scenario(name="live", title="Live", requests=tuple(requests))
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 120.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come"
+        time.sleep(0.02)
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    worker = Worker(time.monotonic)
+    yield worker
+    worker.close()
+
+
+def state_of(worker: Worker, job: int) -> JobState:
+    view = worker.view(job)
+    assert view is not None
+    return view.state
+
+
+@pytest.mark.model
+def test_a_job_runs_every_configuration_on_the_real_model(worker: Worker) -> None:
+    job = worker.submit(scenario_of(3, 12, 5), CONFIGS)
+    wait_for(lambda: state_of(worker, job).is_over)
+    static, continuous = worker.traces(job)
+    assert state_of(worker, job) is JobState.DONE
+    assert [trace.status for trace in (static, continuous)] == [TraceStatus.COMPLETE] * 2
+    assert check_trace(static) == []
+    assert check_trace(continuous) == []
+    assert static.origin.runner is RunnerKind.MODEL
+    assert static.text("r1") == continuous.text("r1")
+    assert static.text("r1")
+    assert len(static.steps) == 17
+    assert len(continuous.steps) == 12
+
+
+@pytest.mark.model
+def test_steps_come_while_the_run_goes_on_and_cancel_works_within_one_step(worker: Worker) -> None:
+    job = worker.submit(scenario_of(900), CONFIGS)
+    wait_for(lambda: len(worker.traces(job)) > 0 and len(worker.traces(job)[0].steps) > 3)
+    before = len(worker.traces(job)[0].steps)
+    worker.cancel(job)
+    wait_for(lambda: state_of(worker, job).is_over, 10)
+    trace = worker.traces(job)[0]
+    assert state_of(worker, job) is JobState.CANCELLED
+    assert trace.status is TraceStatus.CANCELLED
+    assert len(trace.steps) <= before + 10  # it was stepping while we asked; it does not run to its 900 tokens
+    assert check_trace(trace) == []
+    assert worker.traces(job)[1].steps == ()
+
+
+@pytest.mark.model
+def test_jobs_wait_their_turn_and_know_their_place(worker: Worker) -> None:
+    first = worker.submit(scenario_of(300), CONFIGS)
+    second = worker.submit(scenario_of(2), CONFIGS)
+    third = worker.submit(scenario_of(2), CONFIGS)
+    views = [worker.view(job) for job in (first, second, third)]
+    assert [view.place for view in views if view] == [0, 1, 2]
+    worker.cancel(second)
+    assert state_of(worker, second) is JobState.CANCELLED
+    view = worker.view(third)
+    assert view is not None
+    assert view.place == 1
+    worker.cancel(first)
+    wait_for(lambda: state_of(worker, third).is_over)
+    assert state_of(worker, third) is JobState.DONE
+
+
+@pytest.mark.model
+def test_a_dead_child_is_said_and_the_next_run_starts_a_new_one(worker: Worker) -> None:
+    job = worker.submit(scenario_of(900), CONFIGS)
+    waiting = worker.submit(scenario_of(2), CONFIGS)
+    wait_for(lambda: len(worker.traces(job)) > 0 and len(worker.traces(job)[0].steps) > 3)
+    assert worker.child_pid is not None
+    os.kill(worker.child_pid, signal.SIGKILL)
+    wait_for(lambda: state_of(worker, job).is_over, 10)
+    view = worker.view(job)
+    assert view is not None
+    assert view.state is JobState.FAILED
+    assert "ended unexpectedly (exit code -9)" in view.message
+    assert len(worker.traces(job)[0].steps) > 3  # what it gave so far stays
+    wait_for(lambda: state_of(worker, waiting).is_over)
+    assert state_of(worker, waiting) is JobState.DONE
+
+
+@pytest.mark.model
+def test_what_cannot_run_fails_with_a_sentence(worker: Worker) -> None:
+    long = Scenario(name="x", title="x", requests=(ScenarioRequest(id="a", prompt="word " * 2000, max_tokens=5),))
+    job = worker.submit(long, CONFIGS)
+    wait_for(lambda: state_of(worker, job).is_over)
+    view = worker.view(job)
+    assert view is not None
+    assert view.state is JobState.FAILED
+    assert "a slot has 1,024; shorten the prompt" in view.message
+
+
+SILENT_CHILD = (sys.executable, "-c", "import sys; sys.stdin.read()")  # takes jobs and never answers
+
+
+def test_the_queue_is_bounded() -> None:
+    worker = Worker(time.monotonic, command=SILENT_CHILD)
+    for _ in range(MAX_QUEUED_JOBS + 1):
+        worker.submit(scenario_of(2), CONFIGS)
+    with pytest.raises(QueueFullError, match="16 runs wait already"):
+        worker.submit(scenario_of(2), CONFIGS)
+    worker.close()
+
+
+def test_a_job_that_nobody_looks_at_is_dropped() -> None:
+    now = [0.0]
+    worker = Worker(lambda: now[0], command=SILENT_CHILD)
+    running = worker.submit(scenario_of(2), CONFIGS)
+    abandoned = worker.submit(scenario_of(2), CONFIGS)
+    now[0] = 50.0
+    assert state_of(worker, running) is JobState.LOADING
+    now[0] = 70.0
+    kept = worker.view(running)
+    assert kept is not None
+    assert kept.place == 0
+    assert worker.view(abandoned) is None or state_of(worker, abandoned) is JobState.CANCELLED
+    worker.close()
+
+
+def test_a_child_that_cannot_start_fails_the_job_with_its_exit_code() -> None:
+    worker = Worker(time.monotonic, command=(sys.executable, "-c", "raise SystemExit(7)"))
+    job = worker.submit(scenario_of(2), CONFIGS)
+    wait_for(lambda: state_of(worker, job).is_over, 20)
+    view = worker.view(job)
+    assert view is not None
+    assert "exit code 7" in view.message
+    worker.close()
