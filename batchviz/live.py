@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import platform
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 
@@ -79,7 +80,7 @@ class LiveModel:
                 "torch": version("torch"),
                 "transformers": version("transformers"),
             },
-            model=self.loaded.record,
+            model=replace(self.loaded.record, stop_token_ids=tuple(sorted(self.loaded.stop_token_ids))),
         )
 
     def _traced(self, request: ScenarioRequest, slot_capacity: int, sampling: SamplingParams) -> TracedRequest:
