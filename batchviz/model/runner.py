@@ -1,0 +1,154 @@
+"""The real model as a runner: one forward pass a step, for all slots.
+
+Owns: packing a step into one row, running the model once, choosing tokens. Must not know: queues, policies, texts.
+
+The packed row holds one token of every decoding slot, in slot order, then the prompts, one after the other, then a dummy token if
+there would be a single one: [1, rows]. A row that stands alone goes through other kernels than one in company, and a batch
+must not change an answer by a bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+
+from batchviz.model.attention import AttentionPlan, PromptPlan, plan_decode, plan_prompt
+from batchviz.model.kv_cache import KVCache
+from batchviz.model.sampling import are_finite, greedy, sample, without
+from batchviz.runner import NO_ERRORS, RunnerOutput
+from batchviz.scheduler import ScheduledSequence, SchedulerOutput
+
+MIN_ROWS = 2
+NOT_FINITE = "the model's logits are not finite numbers"
+
+
+class PackedStep(NamedTuple):
+    """A step as the model sees it: [1, rows] tokens and positions, and which rows a token is sampled after."""
+
+    token_ids: torch.Tensor
+    positions: torch.Tensor
+    sampled_rows: torch.Tensor  # [samples], one more if there would be a single one
+    sampling: tuple[ScheduledSequence, ...]  # whose rows these are
+    num_dummy_rows: int
+    attention: AttentionPlan
+
+
+class TorchRunner:
+    """Runs a causal language model of transformers over the slots of one cache.
+
+    `model` attends with `batchviz.model.attention`; `clock` returns seconds.
+    """
+
+    def __init__(self, model: Any, cache: KVCache, clock: Callable[[], float]) -> None:
+        self._model = model
+        self._cache = cache
+        self._clock = clock
+        self._device = cache.keys.device
+        self._dtype = cache.keys.dtype
+
+    def execute(self, scheduled: SchedulerOutput) -> RunnerOutput:
+        """One step. A slot whose logits are not finite is named in `errors`; its neighbours get their tokens."""
+        if not scheduled.scheduled:
+            return RunnerOutput({}, 0.0, 0.0, 0)
+        started_s = self._clock()
+        step = self.pack(scheduled.scheduled)
+        logits = self.forward(step)
+        forwarded_s = self._clock()
+        token_ids, errors = self._choose(logits, step.sampling)
+        return RunnerOutput(
+            token_ids=token_ids,
+            forward_s=forwarded_s - started_s,
+            sample_s=self._clock() - forwarded_s,
+            num_rows=step.attention.num_rows,
+            num_dummy_rows=step.num_dummy_rows,
+            errors=errors,
+        )
+
+    def pack(self, scheduled: tuple[ScheduledSequence, ...]) -> PackedStep:
+        """Lays the step's tokens out in one row and plans their attention."""
+        decoding = [work for work in scheduled if not work.is_prefill]
+        reading = [work for work in scheduled if work.is_prefill]
+        token_ids: list[int] = []
+        positions: list[int] = []
+        slots: list[int] = []
+        last_rows: dict[int, int] = {}
+        prompts: list[PromptPlan] = []
+        decode = plan_decode(
+            [work.slot for work in decoding], [work.start_position for work in decoding], self._device, self._dtype
+        )
+        for work in (*decoding, *reading):
+            length = len(work.token_ids)
+            if work.is_prefill:
+                prompts += plan_prompt(
+                    work.slot, len(token_ids), work.start_position, length, self._device, self._dtype
+                )
+                window = prompts[-1].window
+            else:
+                window = decode.window if decode else 0
+            self._cache.prepare(work.slot, work.start_position, work.start_position + length, window)
+            token_ids += work.token_ids
+            positions += range(work.start_position, work.start_position + length)
+            slots += [work.slot] * length
+            last_rows[work.slot] = len(token_ids) - 1
+
+        num_rows = len(token_ids)
+        num_dummy_rows = max(MIN_ROWS - num_rows, 0)
+        sampling = tuple(work for work in scheduled if work.samples)
+        sampled_rows = [last_rows[work.slot] for work in sampling]
+        sampled_rows += sampled_rows[: MIN_ROWS - len(sampled_rows)] if len(sampled_rows) < MIN_ROWS else []
+        real_positions = self._tensor(positions)
+        return PackedStep(
+            token_ids=self._tensor(token_ids + token_ids[:1] * num_dummy_rows)[None],
+            positions=self._tensor(positions + [0] * num_dummy_rows)[None],
+            sampled_rows=self._tensor(sampled_rows),
+            sampling=sampling,
+            num_dummy_rows=num_dummy_rows,
+            attention=AttentionPlan(
+                cache=self._cache,
+                num_rows=num_rows,
+                cache_rows=self._cache.row_indices(self._tensor(slots), real_positions),
+                decode=decode,
+                prompts=tuple(prompts),
+            ),
+        )
+
+    def forward(self, step: PackedStep) -> torch.Tensor:
+        """The forward pass. Returns logits, [samples, vocab], in the order of `step.sampling`."""
+        with torch.inference_mode():
+            output = self._model(
+                input_ids=step.token_ids,
+                position_ids=step.positions,
+                use_cache=False,
+                logits_to_keep=step.sampled_rows,
+                attention_plan=step.attention,
+            )
+            logits: torch.Tensor = output.logits[0, : len(step.sampling)]
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+        return logits
+
+    def _choose(
+        self, logits: torch.Tensor, sampling: tuple[ScheduledSequence, ...]
+    ) -> tuple[dict[int, int], dict[int, str]]:
+        """A token for each row; rows that need more than the most likely token are looked at one by one."""
+        if not sampling:
+            return {}, dict(NO_ERRORS)
+        with torch.inference_mode():
+            finite, best = are_finite(logits), greedy(logits)
+            token_ids: dict[int, int] = {}
+            errors: dict[int, str] = {}
+            for row, work in enumerate(sampling):
+                if not finite[row]:
+                    errors[work.slot] = NOT_FINITE
+                elif work.sampling.temperature <= 0 and best[row] not in work.masked_token_ids:
+                    token_ids[work.slot] = best[row]
+                else:
+                    token_ids[work.slot] = sample(
+                        without(logits[row], work.masked_token_ids), work.sampling, work.output_index
+                    )
+        return token_ids, errors
+
+    def _tensor(self, numbers: list[int]) -> torch.Tensor:
+        return torch.tensor(numbers, dtype=torch.long, device=self._device)

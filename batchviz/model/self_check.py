@@ -1,0 +1,82 @@
+"""Does a batch change an answer on this machine? Asked of the loaded model, once, in about a second.
+
+Owns: the question and the sentence that answers it. Must not know: how a model is loaded, what a trace is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+
+from batchviz.model.runner import TorchRunner
+from batchviz.request import GREEDY
+from batchviz.scheduler import ScheduledSequence
+
+CAPACITY = 512
+NUM_PROMPT_TOKENS = 24
+NUM_DECODED = 3
+SLOT = 2  # of the batch; its neighbours are 0, 1 and 3
+
+
+class Exactness(NamedTuple):
+    """What the check found: did every logit keep its bits, and a sentence about it."""
+
+    exact: bool
+    note: str
+
+
+def check_exactness(make_runner: Callable[[int, int], TorchRunner], vocab_size: int) -> Exactness:
+    """Runs one request alone, beside neighbours, and with its prompt in two pieces; compares every logit with ==.
+
+    `make_runner` takes the number of slots and their capacity. Raises ValueError if the model cannot be batched by slot.
+    """
+    prompt = tuple((7 + 31 * index) % vocab_size for index in range(NUM_PROMPT_TOKENS))
+    alone = _logits(make_runner(1, CAPACITY), prompt, 0, pieces=(NUM_PROMPT_TOKENS,), beside=False)
+    batched = _logits(make_runner(4, CAPACITY), prompt, SLOT, pieces=(NUM_PROMPT_TOKENS,), beside=True)
+    pieces = _logits(make_runner(4, CAPACITY), prompt, SLOT, pieces=(NUM_PROMPT_TOKENS - 1, 1), beside=True)
+    if not torch.equal(alone, batched):
+        difference = (alone.float() - batched.float()).abs().max().item()
+        return Exactness(
+            False, f"On this machine a batch changes logits, by up to {difference:.1g}; near ties may fall otherwise."
+        )
+    if not torch.equal(alone, pieces):
+        return Exactness(
+            True, "A request has the same logits alone and in a batch, to the bit; a prompt read in pieces may not."
+        )
+    return Exactness(
+        True, "A request has the same logits alone, in a batch, and with its prompt in pieces, to the bit."
+    )
+
+
+def _logits(
+    runner: TorchRunner, prompt: tuple[int, ...], slot: int, *, pieces: tuple[int, ...], beside: bool
+) -> torch.Tensor:
+    """The logits after the prompt and after each of a few tokens that follow, [1 + NUM_DECODED, vocab]."""
+    rows: list[torch.Tensor] = []
+    position = 0
+    steps = [*pieces, *[1] * NUM_DECODED]
+    for index, length in enumerate(steps):
+        is_prefill = index < len(pieces)
+        fed = prompt[position : position + length] if is_prefill else (prompt[index],)
+        samples = index >= len(pieces) - 1
+        works = [_work(slot, fed, position, is_prefill, samples)]
+        if beside:  # slots 0 and 1 are far on (their caches are empty, which is all the same to us); 3 reads a prompt
+            works = [
+                _work(0, prompt[:1], 40 + index, False, True),
+                _work(1, prompt[1:2], 400 + index, False, True),
+                *works,
+            ]
+            works.append(
+                _work(3, prompt[:5] if index == 0 else prompt[:1], 0 if index == 0 else 4 + index, index == 0, True)
+            )
+        step = runner.pack(tuple(works))
+        logits = runner.forward(step)
+        rows += [logits[row] for row, work in enumerate(step.sampling) if work.slot == slot]
+        position += length
+    return torch.stack(rows)
+
+
+def _work(slot: int, token_ids: tuple[int, ...], start: int, is_prefill: bool, samples: bool) -> ScheduledSequence:
+    return ScheduledSequence(slot, f"check-{slot}", token_ids, start, is_prefill, samples, 0, GREEDY, frozenset())
