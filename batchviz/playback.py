@@ -5,7 +5,7 @@ colours (a request has a colour *index*). The reader of this layout is assets/pl
 
 Layout. Requests are whole numbers: their place in the scenario. Steps count from 0; None is "not in this trace".
 
-    schema, version, live, run_id, name, title, look_for, poster_step
+    schema, version, live, run_id, content, name, title, look_for, poster_step
     requests   {letter, colour, id, prompt, num_prompt_tokens, max_tokens, arrival}: a list each
     panes      [{policy, label, subtitle, num_slots, num_steps, status, message, seconds, tokens_from, prefill,
                  start_s: num_steps + 1 times, the last one is the end,
@@ -47,8 +47,8 @@ def playback(
 ) -> dict[str, Any]:
     """The payload of these runs of one scenario, one pane each, in this order.
 
-    While a run goes on (`live`), send the whole payload again with a higher `version` and the same `run_id`; by default
-    that is a hash of what stays the same while a run grows: scenario, configurations, runner and date.
+    `run_id` says whether the cursor keeps its place: by default it is a hash of what stays the same while a run grows or
+    is scheduled anew: the scenario, where its first trace comes from. `content` says whether anything has changed.
     """
     timelines = [read_timeline(trace) for trace in traces]
     ids = request_order(timelines)
@@ -60,6 +60,7 @@ def playback(
         "version": version,
         "live": live,
         "run_id": _run_id(traces) if run_id is None else run_id,
+        "content": _content(traces, version, live),
         "name": scenario.name if scenario else "",
         "title": scenario.title if scenario else "",
         "look_for": scenario.look_for if scenario else "",
@@ -76,15 +77,24 @@ def playback(
 
 
 def _run_id(traces: Sequence[Trace]) -> str:
-    requests = [
-        [request.id, request.arrival, request.prompt] for request in (traces[0].scenario.requests if traces else ())
-    ]
-    configs = [
-        [trace.config.policy, trace.config.num_slots, trace.config.prefill, trace.origin.runner, trace.origin.date]
+    if not traces:
+        return _digest([])
+    scenario, origin = traces[0].scenario, traces[0].origin
+    requests = [[request.id, request.arrival, request.prompt, request.num_prompt_tokens] for request in scenario.requests]
+    return _digest([scenario.name, requests, origin.runner, origin.date])
+
+
+def _content(traces: Sequence[Trace], version: int, live: bool) -> str:
+    runs = [
+        [trace.config.policy, trace.config.num_slots, trace.config.prefill, trace.status, len(trace.steps)]
+        + [trace.origin.runner, trace.origin.seconds, round(trace.duration_s, 6)]
         for trace in traces
     ]
-    name = traces[0].scenario.name if traces else ""
-    return hashlib.sha256(json.dumps([name, requests, configs]).encode()).hexdigest()[:16]
+    return _digest([version, live, runs])
+
+
+def _digest(data: Any) -> str:
+    return hashlib.sha256(json.dumps(data).encode()).hexdigest()[:16]
 
 
 def _sentence(sentence: Sentence) -> list[Any]:

@@ -1,0 +1,54 @@
+"""Traces -> one HTML file that plays them, with nothing to load and nobody to ask.
+
+Owns: the page around the player. Must not know: Streamlit, how the player draws.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from html import escape
+
+from batchviz.playback import playback
+from batchviz.player_assets import page_js, player_css, player_html
+from batchviz.trace import Trace
+
+PAGE_CSS = """
+:root { color-scheme: light dark; --page-text: light-dark(#1c2128, #e8eaed); --page-paper: light-dark(#ffffff, #0f1318);
+  --page-second: light-dark(#f3f6f8, #1b222b); }
+body { margin: 0; background: var(--page-paper); color: var(--page-text);
+  font-family: "Source Sans 3", "Source Sans Pro", system-ui, sans-serif; }
+main { max-width: 1480px; margin: 0 auto; padding: 20px clamp(8px, 2vw, 28px) 28px; }
+h1 { font-size: 26px; letter-spacing: -0.015em; margin: 0 0 2px 4px; }
+.look-for { margin: 0 0 14px 4px; opacity: 0.75; font-size: 16px; }
+"""
+
+
+def to_html(traces: Sequence[Trace]) -> str:
+    """One self-contained page. Texts of models and prompts travel as JSON and never become markup."""
+    payload = playback(traces)
+    data = json.dumps(payload, separators=(",", ":"), ensure_ascii=False)
+    data = data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    title = escape(payload["title"] or "batchviz")
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:">
+<title>{title}</title>
+<style>{PAGE_CSS}{player_css()}</style>
+</head>
+<body>
+<main>
+<h1>{title}</h1>
+<p class="look-for">{escape(payload["look_for"])}</p>
+{player_html()}
+</main>
+<script type="application/json" id="batchviz-payload">{data}</script>
+<script type="module">
+{page_js()}
+</script>
+</body>
+</html>
+"""

@@ -1,0 +1,51 @@
+"""The player's files, joined into the three strings that a page needs.
+
+Owns: the order of the files and the convention that makes joining safe. Must not know: Streamlit, traces, payloads.
+
+Relative imports fail from `blob:` and `file://`, so the ES modules under assets/player/ are joined into one script.
+The convention, held by tests/test_player_assets.py: an import is one whole line `import { ... } from "./x.js";` (or such
+lines wrapped by a formatter), dropped here; an export is the word `export ` at the start of a line, dropped here; names at
+the top of a file are unique among all files; a file imports only from files before it.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+FOLDER = Path(__file__).parent.parent / "assets" / "player"
+SCRIPTS = (
+    "clock.js", "model.js", "dom.js", "palette.js", "lanes.js", "sides.js", "map.js", "telling.js", "pane.js",
+    "controls.js", "player.js", "main.js",
+)  # fmt: skip
+STYLES = ("colours.css", "player.css", "lanes.css")
+IMPORT = re.compile(r'^import \{[^}]*\} from "\./[a-z_]+\.js";\n', re.MULTILINE)
+EXPORT = re.compile(r"^export (?=(?:async )?function |const |let |class )", re.MULTILINE)
+
+
+def player_html() -> str:
+    """The markup: one element of class `batchviz`, empty of data."""
+    return _read("player.html")
+
+
+def player_css() -> str:
+    """All styles. Every selector starts with `.batchviz`, so they also live in a page of their own."""
+    return "\n".join(_read(name) for name in STYLES)
+
+
+def player_js() -> str:
+    """The script as a Streamlit component: its default export is called with data and its parent element."""
+    return f"{_joined()}\nexport default mountComponent;\n"
+
+
+def page_js() -> str:
+    """The script as a page of its own: reads the payload from the element `batchviz-payload`."""
+    return f"{_joined()}\nmountPage();\n"
+
+
+def _joined() -> str:
+    return "\n".join(EXPORT.sub("", IMPORT.sub("", _read(name))) for name in SCRIPTS)
+
+
+def _read(name: str) -> str:
+    return (FOLDER / name).read_text(encoding="utf-8")

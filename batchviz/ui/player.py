@@ -1,0 +1,45 @@
+"""The player as a Streamlit component. Owns: its registration and the little that goes back and forth.
+
+Must not know: traces (it takes a payload), pages. The browser owns the cursor: Python hears of it when it has come to
+rest (pause, step, the end of a seek), and moves it only by a `seek` whose number `n` has grown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import streamlit as st
+
+from batchviz.player_assets import player_css, player_html, player_js
+
+# Registered once, when the module is imported: a component registered anew is another element, and loses its place.
+_PLAYER = st.components.v2.component(
+    "batchviz_player", html=player_html(), css=player_css(), js=player_js(), isolate_styles=True
+)
+
+
+def show_player(
+    payload: Mapping[str, Any],
+    *,
+    key: str,
+    seek: Mapping[str, Any] | None = None,
+    on_step_change: Callable[[], None] | None = None,
+) -> Any:
+    """Draws the player; `result.step` is where the cursor last came to rest (None before it did).
+
+    `seek` is {"n": 1, "step": 48, "play": False}: obeyed once for every growing `n`, and then paused unless it says
+    `play`. To move the player again, send a higher `n`.
+    """
+    return _PLAYER(
+        key=key,
+        data={"payload": payload, "seek": seek},
+        default={"step": None},
+        width="stretch",
+        height="content",
+        on_step_change=on_step_change or _nothing,
+    )
+
+
+def _nothing() -> None:
+    """A component's state needs a callback to have a default."""
