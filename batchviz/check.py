@@ -8,30 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
+from batchviz.check_rules import Seat, Seats, feeds, reason_to_wait
 from batchviz.request import FinishReason
 from batchviz.scheduler import Policy, WaitReason
-from batchviz.trace import SlotPhase, StepSnapshot, Trace, TracedRequest, TraceStatus
-
-HEAD_REASONS = MappingProxyType(
-    {
-        Policy.SEQUENTIAL: WaitReason.NO_FREE_SLOT,
-        Policy.STATIC: WaitReason.GROUP_RUNNING,
-        Policy.CONTINUOUS: WaitReason.NO_FREE_SLOT,
-    }
-)
-
-
-@dataclass
-class _Seat:
-    """What the replay knows of the sequence in a slot."""
-
-    request: TracedRequest
-    num_computed: int = 0
-    num_output: int = 0
-    done: bool = False
-    has_answer: bool = True  # False once its user left or it failed: nothing will be delivered
+from batchviz.trace import ArrivalUnit, SlotPhase, SlotSnapshot, StepSnapshot, Trace, TracedRequest, TraceStatus
 
 
 @dataclass
@@ -41,11 +22,22 @@ class _Replay:
     trace: Trace
     requests: dict[str, TracedRequest]
     queue: list[str] = field(default_factory=list)
-    seats: list[_Seat | None] = field(default_factory=list)
+    seats: Seats = field(default_factory=list)
+    num_admitted: int = 0
+    head_reason: WaitReason | None = None  # of the step at hand, after its admissions
     seen: set[str] = field(default_factory=set)  # arrived, rejected, or aborted before it arrived
     ended: set[str] = field(default_factory=set)
     delivered: list[str] = field(default_factory=list)  # in the step at hand
     now_s: float = 0.0
+
+    @property
+    def queued(self) -> list[TracedRequest]:
+        return [self.requests[request_id] for request_id in self.queue]
+
+    def now(self, snapshot: StepSnapshot) -> float:
+        """The time that arrivals are held against, in their unit."""
+        in_steps = self.trace.scenario.arrival_unit is ArrivalUnit.STEPS
+        return snapshot.step if in_steps else snapshot.start_s
 
 
 def check_trace(trace: Trace) -> list[str]:
@@ -93,11 +85,10 @@ def _check_step(replay: _Replay, number: int, snapshot: StepSnapshot) -> Iterato
         yield f"request {unknown!r} is not in the scenario"
         return
     yield from _check_times(replay, snapshot)
-    yield from _check_arrivals(replay, number, snapshot)
+    yield from _check_arrivals(replay, snapshot)
     yield from _check_aborts(replay, snapshot)
     yield from _check_admissions(replay, snapshot)
-    for slot in range(len(replay.seats)):
-        yield from _check_slot(replay, snapshot, slot)
+    yield from _check_slots(replay, snapshot)
     yield from _check_endings(replay, snapshot)
     yield from _check_queue(replay, snapshot)
 
@@ -118,7 +109,10 @@ def _unknown_ids(replay: _Replay, snapshot: StepSnapshot) -> str | None:
 def _check_times(replay: _Replay, snapshot: StepSnapshot) -> Iterator[str]:
     if min(snapshot.schedule_s, snapshot.forward_s, snapshot.sample_s) < 0:
         yield "a duration is negative"
-    if abs(snapshot.start_s - replay.now_s) > 1e-4 * (1 + snapshot.step):  # files keep microseconds
+    in_steps = replay.trace.scenario.arrival_unit is ArrivalUnit.STEPS
+    may_jump = not in_steps and all(seat is None for seat in replay.seats)  # over a gap in which nobody is there
+    late = snapshot.start_s - replay.now_s
+    if late < -1e-4 or (late > 1e-4 and not may_jump):
         yield f"start_s is {snapshot.start_s}; the steps before it took {replay.now_s:.6f} s"
     replay.now_s = snapshot.end_s
     fed = sum(slot.num_tokens for slot in snapshot.slots)
@@ -126,12 +120,13 @@ def _check_times(replay: _Replay, snapshot: StepSnapshot) -> Iterator[str]:
         yield f"num_rows is {snapshot.num_rows}; the slots fed {fed} tokens"
 
 
-def _check_arrivals(replay: _Replay, number: int, snapshot: StepSnapshot) -> Iterator[str]:
+def _check_arrivals(replay: _Replay, snapshot: StepSnapshot) -> Iterator[str]:
+    now = replay.now(snapshot)
     rejected = [rejection.request_id for rejection in snapshot.rejected]
     due = [
         request.id
         for request in sorted(replay.trace.scenario.requests, key=lambda request: request.arrival)
-        if request.arrival <= number and request.id not in replay.seen and request.id not in snapshot.aborted
+        if request.arrival <= now and request.id not in replay.seen and request.id not in snapshot.aborted
     ]
     came = list(snapshot.arrived) + rejected
     early = [request_id for request_id in snapshot.aborted if request_id not in replay.seen]
@@ -142,9 +137,10 @@ def _check_arrivals(replay: _Replay, number: int, snapshot: StepSnapshot) -> Ite
         late = next(request_id for request_id in due if request_id not in came)
         yield f"request {late!r} was due by this step and did not arrive"
     for request_id in came:
-        if replay.requests[request_id].arrival > number:
+        if replay.requests[request_id].arrival > now:
             yield f"request {request_id!r} arrives before its time ({replay.requests[request_id].arrival:g})"
-    capacity = replay.trace.config.slot_capacity
+    config = replay.trace.config
+    capacity = min(config.slot_capacity, config.kv_budget_tokens or config.slot_capacity)
     for request_id in came:
         request = replay.requests[request_id]
         fits = request.num_prompt_tokens + request.max_output_tokens <= capacity
@@ -165,26 +161,34 @@ def _check_aborts(replay: _Replay, snapshot: StepSnapshot) -> Iterator[str]:
             replay.queue.remove(request_id)
         elif request_id in seated:
             seated[request_id].done, seated[request_id].has_answer = True, False
-        elif request_id in replay.ended and replay.requests[request_id].arrival <= snapshot.step:
+        elif request_id in replay.ended and replay.requests[request_id].arrival <= replay.now(snapshot):
             yield f"request {request_id!r} is aborted after its end"
         replay.ended.add(request_id)
     replay.delivered = _release(replay) if snapshot.aborted else []
 
 
 def _check_admissions(replay: _Replay, snapshot: StepSnapshot) -> Iterator[str]:
-    free = [slot for slot, seat in enumerate(replay.seats) if seat is None]
-    door_open = replay.trace.config.policy is Policy.CONTINUOUS or len(free) == len(replay.seats)
-    expected = list(zip(replay.queue, free, strict=False)) if door_open else []
+    config, now = replay.trace.config, replay.now(snapshot)
+    expected: list[tuple[str, int]] = []
+    while replay.queue and reason_to_wait(config, replay.seats, replay.queued, now) is None:
+        slot = replay.seats.index(None)
+        request_id = replay.queue.pop(0)
+        replay.seats[slot] = Seat(replay.requests[request_id], replay.num_admitted)
+        replay.num_admitted += 1
+        expected.append((request_id, slot))
+    replay.head_reason = reason_to_wait(config, replay.seats, replay.queued, now) if replay.queue else None
     if expected != list(snapshot.admitted):
-        yield f"admitted {[list(a) for a in snapshot.admitted]}; first come first served gives {[list(a) for a in expected]}"
-    for request_id, slot in expected:
-        replay.queue.remove(request_id)
-        replay.seats[slot] = _Seat(replay.requests[request_id])
+        got = [list(admission) for admission in snapshot.admitted]
+        yield f"admitted {got}; the policy and first come first served give {[list(pair) for pair in expected]}"
 
 
-def _check_slot(replay: _Replay, snapshot: StepSnapshot, slot: int) -> Iterator[str]:
-    shown, seat = snapshot.slots[slot], replay.seats[slot]
-    place = f"slots[{slot}]"
+def _check_slots(replay: _Replay, snapshot: StepSnapshot) -> Iterator[str]:
+    fed = feeds(replay.trace.config, replay.seats)
+    for slot, seat in enumerate(replay.seats):
+        yield from _check_slot(seat, snapshot.slots[slot], fed.get(slot, 0), f"slots[{slot}]")
+
+
+def _check_slot(seat: Seat | None, shown: SlotSnapshot, feed: int, place: str) -> Iterator[str]:
     if seat is None:
         if shown.phase is not SlotPhase.EMPTY or shown.request_id is not None or shown.num_tokens:
             yield f"{place} is {shown.phase} with {shown.request_id!r}; nobody sits there"
@@ -192,18 +196,20 @@ def _check_slot(replay: _Replay, snapshot: StepSnapshot, slot: int) -> Iterator[
     if shown.request_id != seat.request.id:
         yield f"{place} shows {shown.request_id!r}; {seat.request.id!r} sits there"
         return
-    prompt = seat.request.num_prompt_tokens
-    expected = SlotPhase.HELD if seat.done else SlotPhase.PREFILL if seat.num_computed < prompt else SlotPhase.DECODE
+    reads = seat.reads
+    working = SlotPhase.PREFILL if reads else SlotPhase.DECODE
+    expected = SlotPhase.HELD if seat.done else working if feed else SlotPhase.STALLED
     if shown.phase is not expected:
         yield f"{place} is {shown.phase}; by the steps before it is {expected}"
         return
-    if seat.done:
+    if not feed:
         if shown.num_tokens or shown.token_id is not None:
-            yield f"{place} is held and yet works"
+            yield f"{place} is {shown.phase} and yet works"
         return
-    feeds = prompt if expected is SlotPhase.PREFILL else 1
-    if (shown.position, shown.num_tokens) != (seat.num_computed, feeds):
-        yield f"{place} feeds {shown.num_tokens} from position {shown.position}; expected {feeds} from {seat.num_computed}"
+    if (shown.position, shown.num_tokens) != (seat.num_computed, feed):
+        yield f"{place} feeds {shown.num_tokens} from position {shown.position}; expected {feed} from {seat.num_computed}"
+    if shown.token_id is not None and reads > feed:
+        yield f"{place} gets a token before its whole prompt is read"
     seat.num_computed += shown.num_tokens
     seat.num_output += shown.token_id is not None
 
@@ -215,7 +221,8 @@ def _check_endings(replay: _Replay, snapshot: StepSnapshot) -> Iterator[str]:
             continue
         reason = finished.pop(seat.request.id, None)
         limit = seat.request.max_output_tokens
-        if shown.token_id is None and reason is not FinishReason.ERROR:
+        worked = shown.phase in (SlotPhase.PREFILL, SlotPhase.DECODE)
+        if worked and not seat.reads and shown.token_id is None and reason is not FinishReason.ERROR:
             yield f"request {seat.request.id!r} works and gets no token"
         if reason is None and seat.num_output >= limit:
             yield f"request {seat.request.id!r} has all its {limit} tokens and does not finish"
@@ -252,6 +259,6 @@ def _check_queue(replay: _Replay, snapshot: StepSnapshot) -> Iterator[str]:
     head = replay.queue[0] if replay.queue else None
     if snapshot.head != head:
         yield f"head is {snapshot.head!r}; expected {head!r}"
-    reason = HEAD_REASONS[replay.trace.config.policy] if head is not None else None
+    reason = replay.head_reason
     if snapshot.head_reason is not reason:
         yield f"head_reason is {snapshot.head_reason}; expected {reason}"

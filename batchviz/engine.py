@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from batchviz.request import Request, Sequence, SequenceStatus
 from batchviz.runner import Detokenizer, ModelRunner, NoText, RunnerOutput
 from batchviz.scheduler import Scheduler, SchedulerOutput
-from batchviz.trace import EMPTY_SLOT, Rejection, SlotPhase, SlotSnapshot, StepSnapshot
+from batchviz.trace import EMPTY_SLOT, ArrivalUnit, Rejection, SlotPhase, SlotSnapshot, StepSnapshot
 
 MAX_IDLE_STEPS = 10_000
 
@@ -34,7 +34,8 @@ class EngineLimitError(ValueError):
 class Engine:
     """Runs requests to their end, step by step.
 
-    `slot_capacity` is the number of KV positions of one slot. `clock` returns seconds and may only go forward.
+    `slot_capacity` is the number of KV positions of one slot. `clock` returns seconds and may only go forward. With
+    arrivals in seconds the run's time is the sum of its steps' durations; where nobody is there it jumps, never sleeps.
     """
 
     def __init__(
@@ -45,12 +46,14 @@ class Engine:
         slot_capacity: int = 1024,
         detokenizer: Detokenizer | None = None,
         clock: Callable[[], float] = no_clock,
+        arrival_unit: ArrivalUnit = ArrivalUnit.STEPS,
     ) -> None:
         self._scheduler = scheduler
         self._runner = runner
         self._detokenizer = detokenizer or NoText()
         self._clock = clock
         self._slot_capacity = slot_capacity
+        self._arrival_unit = arrival_unit
         self._pending: deque[Request] = deque()  # submitted, not yet arrived, in order of arrival
         self._sequences: dict[str, Sequence] = {}  # arrived and not yet gone
         self._known_ids: set[str] = set()
@@ -93,7 +96,7 @@ class Engine:
         started_s = self._clock()
         arrived, rejected = self._take_arrivals()
         aborted, freed_by_abort = self._apply_aborts()
-        scheduled = self._scheduler.schedule(self._step)
+        scheduled = self._scheduler.schedule(self._step, self._now)
         occupants = self._scheduler.slots.copy()
         scheduled_s = self._clock()
 
@@ -121,9 +124,9 @@ class Engine:
             delivered=delivered,
             num_waiting=len(waiting),
             head=waiting[0].request.id if waiting else None,
-            head_reason=self._scheduler.head_reason() if waiting else None,
+            head_reason=scheduled.head_reason,
         )
-        self._now_s = _microseconds(snapshot.end_s)
+        self._now_s = max(self._now_s, _microseconds(snapshot.end_s))
         self._step += 1
         return snapshot
 
@@ -134,36 +137,63 @@ class Engine:
             snapshots.append(self.step())
         return snapshots
 
+    @property
+    def _now(self) -> float:
+        """The time that arrivals are held against, in their unit."""
+        return self._step if self._arrival_unit is ArrivalUnit.STEPS else self._now_s
+
     def _take_arrivals(self) -> tuple[tuple[str, ...], tuple[Rejection, ...]]:
-        if self._pending and not self._sequences:
-            self._count_idle_steps(self._pending[0].arrival - self._step)
         arrived: list[str] = []
         rejected: list[Rejection] = []
-        while self._pending and self._pending[0].arrival <= self._step:
-            request = self._pending.popleft()
-            if request.num_reserved_tokens > self._slot_capacity:
-                rejected.append(Rejection(request.id, self._why_too_large(request)))
-                continue
-            sequence = Sequence(request)
-            self._sequences[request.id] = sequence
-            self._scheduler.waiting.append(sequence)
-            arrived.append(request.id)
-        return tuple(arrived), tuple(rejected)
+        while True:
+            while self._pending and self._pending[0].arrival <= self._now:
+                request = self._pending.popleft()
+                if (why := self._why_never(request)) is not None:
+                    rejected.append(Rejection(request.id, why))
+                    continue
+                sequence = Sequence(request)
+                self._sequences[request.id] = sequence
+                self._scheduler.waiting.append(sequence)
+                arrived.append(request.id)
+            if not self._crosses_gap():
+                return tuple(arrived), tuple(rejected)
 
-    def _count_idle_steps(self, until_next_arrival: float) -> None:
-        if self._num_idle_steps + until_next_arrival > MAX_IDLE_STEPS:
+    def _crosses_gap(self) -> bool:
+        """If nobody can work now: seconds jump to when somebody might (True); steps are counted, and not without end."""
+        waiting = self._scheduler.waiting
+        if len(self._sequences) > len(waiting):
+            return False  # somebody is seated
+        if self._arrival_unit is ArrivalUnit.STEPS:
+            if self._pending and not waiting:
+                self._count_idle_step(self._pending[0])
+            return False
+        if waiting and self._scheduler.why_head_waits(self._now_s) is None:
+            return False
+        arrival = self._pending[0].arrival if self._pending else None
+        wakes = [at for at in (arrival, self._scheduler.wakes_at()) if at is not None]
+        if not wakes:
+            return False
+        self._now_s = max(self._now_s, min(wakes))
+        return True
+
+    def _count_idle_step(self, next_request: Request) -> None:
+        gap = next_request.arrival - self._step
+        if self._num_idle_steps + gap > MAX_IDLE_STEPS:
             raise EngineLimitError(
-                f"request {self._pending[0].id!r} arrives at step {self._pending[0].arrival:g}, and by then nobody would "
+                f"request {next_request.id!r} arrives at step {next_request.arrival:g}, and by then nobody would "
                 f"have been there for more than {MAX_IDLE_STEPS:,} steps; let it arrive earlier"
             )
-        if until_next_arrival > 0:
-            self._num_idle_steps += 1
+        self._num_idle_steps += 1
 
-    def _why_too_large(self, request: Request) -> str:
-        return (
-            f"needs {request.num_prompt_tokens} prompt + {request.max_output_tokens} output tokens = "
-            f"{request.num_reserved_tokens} KV positions; a slot has {self._slot_capacity}"
-        )
+    def _why_never(self, request: Request) -> str | None:
+        """Why no slot could ever hold it, with the arithmetic; None if one can."""
+        need = request.num_reserved_tokens
+        arithmetic = f"needs {request.num_prompt_tokens} prompt + {request.max_output_tokens} output tokens = {need} KV positions"
+        if need > self._slot_capacity:
+            return f"{arithmetic}; a slot has {self._slot_capacity}"
+        if need > self._scheduler.kv_budget:
+            return f"{arithmetic}; the KV budget has {self._scheduler.kv_budget:g}"
+        return None
 
     def _apply_aborts(self) -> tuple[tuple[str, ...], tuple[Sequence, ...]]:
         """Ends what users have left; frees what waited only for such a one (static: a group's last member)."""

@@ -14,7 +14,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from batchviz.request import FinishReason
-from batchviz.trace import RunnerKind, SlotPhase, Trace, TracedRequest
+from batchviz.trace import ArrivalUnit, RunnerKind, SlotPhase, Trace, TracedRequest
 
 
 class SlotSteps(NamedTuple):
@@ -45,7 +45,8 @@ class RequestResult:
     """What became of one request. A step is None if it never came to it; seconds are the trace's own."""
 
     request: TracedRequest
-    arrival_s: float | None = None  # the start of the step it arrived in
+    arrival_step: int | None = None  # the step in which it joined the queue
+    arrival_s: float | None = None  # its arrival, where that is in seconds, else the start of that step
     slot: int | None = None
     admitted_step: int | None = None
     first_token_step: int | None = None
@@ -67,24 +68,32 @@ class RequestResult:
         return len(self.token_times_s)
 
     @property
-    def queue_steps(self) -> float | None:
+    def queue_steps(self) -> int | None:
         """Admitted - arrival, in steps."""
-        return None if self.admitted_step is None else self.admitted_step - self.request.arrival
+        if self.admitted_step is None or self.arrival_step is None:
+            return None
+        return self.admitted_step - self.arrival_step
 
     @property
-    def ttft_steps(self) -> float | None:
+    def ttft_steps(self) -> int | None:
         """First token - arrival, in steps, the step itself included."""
-        return None if self.first_token_step is None else self.first_token_step - self.request.arrival + 1
+        if self.first_token_step is None or self.arrival_step is None:
+            return None
+        return self.first_token_step - self.arrival_step + 1
 
     @property
-    def e2e_steps(self) -> float | None:
+    def e2e_steps(self) -> int | None:
         """Delivered - arrival, in steps, the step itself included: what the user waited."""
-        return None if self.delivered_step is None else self.delivered_step - self.request.arrival + 1
+        if self.delivered_step is None or self.arrival_step is None:
+            return None
+        return self.delivered_step - self.arrival_step + 1
 
     @property
-    def finished_steps(self) -> float | None:
+    def finished_steps(self) -> int | None:
         """Finished - arrival, in steps, the step itself included: when the answer existed."""
-        return None if self.finished_step is None else self.finished_step - self.request.arrival + 1
+        if self.finished_step is None or self.arrival_step is None:
+            return None
+        return self.finished_step - self.arrival_step + 1
 
     @property
     def withheld_steps(self) -> int | None:
@@ -163,9 +172,11 @@ def request_results(trace: Trace) -> tuple[RequestResult, ...]:
     results = {request.id: RequestResult(request) for request in trace.scenario.requests}
     times: dict[str, list[float]] = {request_id: [] for request_id in results}
     pieces: dict[str, list[str]] = {request_id: [] for request_id in results}
+    in_seconds = trace.scenario.arrival_unit is ArrivalUnit.SECONDS
     for snapshot in trace.steps:
         for request_id in snapshot.arrived:
-            results[request_id] = replace(results[request_id], arrival_s=snapshot.start_s)
+            arrival_s = results[request_id].request.arrival if in_seconds else snapshot.start_s
+            results[request_id] = replace(results[request_id], arrival_step=snapshot.step, arrival_s=arrival_s)
         for rejection in snapshot.rejected:
             results[rejection.request_id] = replace(results[rejection.request_id], finish_reason=FinishReason.REJECTED)
         for request_id in snapshot.aborted:

@@ -110,7 +110,7 @@ def _closing(stories: Sequence[PaneStory]) -> tuple[Part, ...]:
     steps = " and ".join(f"{story.label.lower()} {count(story.num_steps, 'step')}" for story in stories)
     cores: list[Phrase] = [(f"The end. It took {steps}.",)]
     waits = [(story, story.mean_wait) for story in stories]
-    told = [f"{wait:,.1f} steps under {story.label.lower()}" for story, wait in waits if wait is not None]
+    told = [f"{_short(wait)} steps under {story.label.lower()}" for story, wait in waits if wait is not None]
     if told:
         cores.append((f"From arrival to delivery a user waited, on average, {' and '.join(told)}.",))
     held = [f"{story.num_held:,} of {story.num_slot_steps:,} under {story.label.lower()}" for story in stories]
@@ -121,6 +121,14 @@ def _closing(stories: Sequence[PaneStory]) -> tuple[Part, ...]:
         tail = ("No slot was held: a group of one never waits for its members, only for its turn.",)
         return _fit(cores, [tail])
     return _fit(cores, [])
+
+
+def _short(number: float) -> str:
+    """
+    >>> _short(61.75), _short(260.0)
+    ('61.75', '260')
+    """
+    return f"{number:,.2f}".rstrip("0").rstrip(".")
 
 
 def _fit(cores: Sequence[Phrase], tails: Sequence[Phrase]) -> tuple[Part, ...]:

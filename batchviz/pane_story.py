@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
-from batchviz.phrases import Part, Phrase, count, listed
+from batchviz.phrases import Phrase, count, listed
 from batchviz.scheduler import Policy, WaitReason
 from batchviz.timeline import Life, Timeline, shorten
 from batchviz.trace import SlotPhase
@@ -253,12 +253,11 @@ class PaneStory:
     def _tell_seated(self, step: int, seated: Sequence[int]) -> Phrase:
         if self._is_group_policy and self.policy is not Policy.SEQUENTIAL:
             return ("a new group starts: ", *listed(seated), ".")
-        where: list[Part] = [f" now {_verb(seated, 'sits', 'sit')} in "]
-        slots = [self._life[index].slot for index in seated]
-        where.append(_verb(slots, f"slot {slots[0]}", "freed slots"))
-        if step and any(self._life[index].finished == step - 1 for index in self._life):
-            where.append(", freed one step ago")
-        return (*listed(seated), *where, ".")
+        slot = self._life[seated[0]].slot
+        place = f"slot {slot}" if len(seated) == 1 else f"{len(seated)} slots"
+        just_freed = any(self._life[index].finished == step - 1 for index in self._life)
+        freed = _verb(seated, ", freed one step ago", " freed one step ago") if just_freed else ""
+        return (*listed(seated), _verb(seated, " now sits in ", " now sit in "), place, freed, ".")
 
 
 def _capital(phrase: Phrase) -> Phrase:

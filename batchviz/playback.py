@@ -32,7 +32,7 @@ NUM_COLOURS = 10
 PHASES: Mapping[SlotPhase, int] = {SlotPhase.PREFILL: 1, SlotPhase.DECODE: 2, SlotPhase.HELD: 3, SlotPhase.STALLED: 4}
 SUBTITLES: Mapping[Policy, str] = {
     Policy.SEQUENTIAL: "One request at a time.",
-    Policy.STATIC: "A fixed group starts together and ends together.",
+    Policy.STATIC: "A fixed group starts and ends together.",
     Policy.CONTINUOUS: "A freed slot is refilled before the next step.",
 }
 ROW_KEYS = (
@@ -80,7 +80,9 @@ def _run_id(traces: Sequence[Trace]) -> str:
     if not traces:
         return _digest([])
     scenario, origin = traces[0].scenario, traces[0].origin
-    requests = [[request.id, request.arrival, request.prompt, request.num_prompt_tokens] for request in scenario.requests]
+    requests = [
+        [request.id, request.arrival, request.prompt, request.num_prompt_tokens] for request in scenario.requests
+    ]
     return _digest([scenario.name, requests, origin.runner, origin.date])
 
 

@@ -77,6 +77,7 @@ class Sequence:
     request: Request
     status: SequenceStatus = SequenceStatus.WAITING
     slot: int | None = None
+    admission: int = 0  # how many were admitted before it
     num_computed_tokens: int = 0  # positions whose keys and values are in the slot's KV cache
     output_token_ids: list[int] = field(default_factory=list)
     finish_reason: FinishReason | None = None

@@ -7,12 +7,14 @@ Iteration-level scheduling is Orca's (Yu et al., OSDI 2022, algorithm 1); the na
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import ClassVar, NamedTuple
 
+from batchviz.prefill import MixedPrefill, Prefill, PrefillMode, make_prefill
 from batchviz.request import FinishReason, SamplingParams, Sequence, SequenceStatus
 
 
@@ -24,18 +26,15 @@ class Policy(StrEnum):
     CONTINUOUS = "continuous"
 
 
-class PrefillMode(StrEnum):
-    """How prompts share a step with decoding sequences."""
-
-    MIXED = "mixed"
-
-
 class WaitReason(StrEnum):
     """Why a request that has arrived is not in a slot in this step."""
 
     NO_FREE_SLOT = "no_free_slot"
-    GROUP_RUNNING = "group_running"
-    BEHIND_HEAD = "behind_head"
+    GROUP_RUNNING = "group_running"  # static: the group in the slots has not ended
+    GROUP_FILLING = "group_filling"  # static with a time-out: the next group is not full yet
+    TOKEN_BUDGET = "token_budget"  # chunked: those seated use up the step's budget
+    KV_CAPACITY = "kv_capacity"  # the KV budget has no room for its prompt and all its possible tokens
+    BEHIND_HEAD = "behind_head"  # first come first served: the one before it cannot go
 
 
 class ScheduledSequence(NamedTuple):
@@ -65,6 +64,7 @@ class SchedulerOutput(NamedTuple):
     step: int
     scheduled: tuple[ScheduledSequence, ...]
     admitted: tuple[Admission, ...]
+    head_reason: WaitReason | None = None  # why the first of the queue was not admitted; None if nobody waits
 
 
 class Finish(NamedTuple):
@@ -82,50 +82,73 @@ class SchedulerUpdate(NamedTuple):
 
 
 class Scheduler(ABC):
-    """First come first served into the lowest free slot."""
+    """First come first served into the lowest free slot.
+
+    `kv_budget_tokens` bounds the KV positions that seated sequences reserve together: each its prompt and every token
+    it may still produce, as Orca's algorithm 1 does. Nobody overtakes a head that does not fit.
+    """
 
     policy: ClassVar[Policy]
 
-    def __init__(self, num_slots: int) -> None:
+    def __init__(self, num_slots: int, prefill: Prefill | None = None, kv_budget_tokens: int | None = None) -> None:
         if num_slots < 1:
             raise ValueError(f"num_slots is {num_slots}; an engine needs at least 1 slot")
         self.waiting: deque[Sequence] = deque()
         self.slots: list[Sequence | None] = [None] * num_slots
+        self.num_reserved_tokens = 0
+        self._prefill = prefill or MixedPrefill()
+        self.kv_budget = math.inf if kv_budget_tokens is None else kv_budget_tokens
+        self._num_admitted = 0
 
     @property
     def num_slots(self) -> int:
         return len(self.slots)
 
     @abstractmethod
-    def may_admit(self) -> bool:
-        """Asked once a step, before free slots are filled."""
+    def why_not_admit(self, now: float) -> WaitReason | None:
+        """May the head take a free slot now, as far as the policy goes? None if it may, else why it waits."""
 
     @abstractmethod
     def may_release(self) -> bool:
         """Asked at the end of a step: may the finished leave their slots now?"""
 
-    @abstractmethod
-    def head_reason(self) -> WaitReason:
-        """Why the first in the queue was not admitted in this step. The ones after it wait `behind_head`."""
+    def wakes_at(self) -> float | None:
+        """When the passing of time alone would admit the head of the queue; None if it would not."""
+        return None
 
-    def schedule(self, step: int) -> SchedulerOutput:
-        """Fills free slots if the policy allows, then gives everyone who is seated and unfinished its work."""
+    def why_head_waits(self, now: float) -> WaitReason | None:
+        """Why the first in the queue cannot be admitted now; None if it can. Those after it wait `behind_head`."""
+        if (reason := self.why_not_admit(now)) is not None:
+            return reason
+        if None not in self.slots:
+            return WaitReason.NO_FREE_SLOT
+        if self.num_reserved_tokens + self.waiting[0].request.num_reserved_tokens > self.kv_budget:
+            return WaitReason.KV_CAPACITY
+        return None
+
+    def schedule(self, step: int, now: float) -> SchedulerOutput:
+        """Fills free slots, oldest first, while nothing speaks against it; then gives the seated their work."""
         admitted: list[Admission] = []
-        if self.waiting and self.may_admit():
-            for slot, occupant in enumerate(self.slots):
-                if occupant is None and self.waiting:
-                    sequence = self.waiting.popleft()
-                    sequence.slot, sequence.status = slot, SequenceStatus.RUNNING
-                    self.slots[slot] = sequence
-                    admitted.append(Admission(sequence.request.id, slot))
+        while self.waiting and self.why_head_waits(now) is None:
+            admitted.append(self._admit(self.waiting.popleft()))
 
-        # Mixed steps: a new sequence feeds its whole prompt, the others the one token they sampled last.
+        seated = [sequence for sequence in self.slots if sequence is not None and sequence.finish_reason is None]
         scheduled = tuple(
-            _work(slot, sequence)
-            for slot, sequence in enumerate(self.slots)
-            if sequence is not None and sequence.finish_reason is None
+            _work(sequence, num_tokens)
+            for sequence, num_tokens in zip(seated, self._prefill.shares(seated), strict=True)
+            if num_tokens > 0
         )
-        return SchedulerOutput(step, scheduled, tuple(admitted))
+        reason = self.why_head_waits(now) if self.waiting else None
+        return SchedulerOutput(step, scheduled, tuple(admitted), reason)
+
+    def _admit(self, sequence: Sequence) -> Admission:
+        slot = self.slots.index(None)
+        sequence.slot, sequence.status = slot, SequenceStatus.RUNNING
+        sequence.admission = self._num_admitted
+        self._num_admitted += 1
+        self.num_reserved_tokens += sequence.request.num_reserved_tokens
+        self.slots[slot] = sequence
+        return Admission(sequence.request.id, slot)
 
     def update(
         self, scheduled: tuple[ScheduledSequence, ...], token_ids: Mapping[int, int], failed: Mapping[int, str]
@@ -157,6 +180,7 @@ class Scheduler(ABC):
         for sequence in released:
             assert sequence.slot is not None
             self.slots[sequence.slot] = None
+            self.num_reserved_tokens -= sequence.request.num_reserved_tokens
         return released
 
     def abort(self, sequence: Sequence) -> None:
@@ -172,61 +196,98 @@ class ContinuousScheduler(Scheduler):
 
     policy = Policy.CONTINUOUS
 
-    def may_admit(self) -> bool:
-        return True
+    def why_not_admit(self, now: float) -> WaitReason | None:
+        if None not in self.slots:
+            return WaitReason.NO_FREE_SLOT
+        seated = (sequence for sequence in self.slots if sequence is not None and sequence.finish_reason is None)
+        return WaitReason.TOKEN_BUDGET if self._prefill.tokens_left(seated) < 1 else None
 
     def may_release(self) -> bool:
         return True
 
-    def head_reason(self) -> WaitReason:
-        return WaitReason.NO_FREE_SLOT
-
 
 class StaticScheduler(Scheduler):
-    """Admit when every slot is empty; release when the whole group is finished."""
+    """Admit while nobody seated has begun; release when the whole group is finished.
+
+    With a `group_timeout` (in the unit of `now`) a group that is not full begins only once its oldest member has waited
+    so long, as dynamic batchers have it. Without one it takes whoever is there.
+    """
 
     policy = Policy.STATIC
 
-    def may_admit(self) -> bool:
-        return all(sequence is None for sequence in self.slots)
+    def __init__(
+        self,
+        num_slots: int,
+        prefill: Prefill | None = None,
+        kv_budget_tokens: int | None = None,
+        group_timeout: float = 0,
+    ) -> None:
+        super().__init__(num_slots, prefill, kv_budget_tokens)
+        self._group_timeout = group_timeout
+
+    def why_not_admit(self, now: float) -> WaitReason | None:
+        seated = [sequence for sequence in self.slots if sequence is not None]
+        if len(seated) == self.num_slots or any(sequence.num_computed_tokens > 0 for sequence in seated):
+            return WaitReason.GROUP_RUNNING
+        wakes_at = self.wakes_at()
+        return WaitReason.GROUP_FILLING if not seated and wakes_at is not None and now < wakes_at else None
+
+    def wakes_at(self) -> float | None:
+        if not self.waiting or len(self.waiting) >= self.num_slots:
+            return None
+        return self.waiting[0].request.arrival + self._group_timeout
 
     def may_release(self) -> bool:
         return all(member is None or member.finish_reason is not None for member in self.slots)
 
-    def head_reason(self) -> WaitReason:
-        return WaitReason.GROUP_RUNNING
-
 
 class SequentialScheduler(StaticScheduler):
-    """One request at a time: static batching with a group of one."""
+    """One request at a time: static batching with a group of one, that is full as soon as somebody waits."""
 
     policy = Policy.SEQUENTIAL
 
-    def __init__(self, num_slots: int = 1) -> None:
-        super().__init__(1)
-
-    def head_reason(self) -> WaitReason:
-        return WaitReason.NO_FREE_SLOT
+    def why_not_admit(self, now: float) -> WaitReason | None:
+        return None if None in self.slots else WaitReason.NO_FREE_SLOT
 
 
-def make_scheduler(policy: Policy, num_slots: int) -> Scheduler:
-    """The scheduler of a policy. `sequential` always has one slot, whatever was asked."""
-    for kind in (SequentialScheduler, StaticScheduler, ContinuousScheduler):
-        if kind.policy is policy:
-            return kind(num_slots)
-    raise ValueError(f"policy {policy!r} is unknown; there are {', '.join(Policy)}")
+def make_scheduler(
+    policy: Policy,
+    num_slots: int,
+    *,
+    prefill: PrefillMode = PrefillMode.MIXED,
+    max_batched_tokens: int | None = None,
+    kv_budget_tokens: int | None = None,
+    group_timeout: float = 0,
+) -> Scheduler:
+    """The scheduler of a configuration. `sequential` always has one slot. Raises ValueError with one sentence."""
+    num_slots = 1 if policy is Policy.SEQUENTIAL else num_slots
+    rule = make_prefill(prefill, num_slots, max_batched_tokens)
+    if policy is Policy.STATIC:
+        return StaticScheduler(num_slots, rule, kv_budget_tokens, group_timeout)
+    if group_timeout:
+        raise ValueError(f"group_timeout belongs to policy static; the policy is {policy}")
+    kind = SequentialScheduler if policy is Policy.SEQUENTIAL else ContinuousScheduler
+    return kind(num_slots, rule, kv_budget_tokens)
 
 
-def _work(slot: int, sequence: Sequence) -> ScheduledSequence:
+def _work(sequence: Sequence, num_tokens: int) -> ScheduledSequence:
     request = sequence.request
+    assert sequence.slot is not None
+    start = sequence.num_computed_tokens
     prefilling = sequence.is_prefilling
+    if not prefilling:
+        token_ids: tuple[int, ...] = (sequence.output_token_ids[-1],)
+    elif num_tokens == request.num_prompt_tokens:
+        token_ids = request.prompt_token_ids
+    else:
+        token_ids = request.prompt_token_ids[start : start + num_tokens]
     return ScheduledSequence(
-        slot=slot,
+        slot=sequence.slot,
         request_id=request.id,
-        token_ids=request.prompt_token_ids if prefilling else (sequence.output_token_ids[-1],),
-        start_position=sequence.num_computed_tokens,
+        token_ids=token_ids,
+        start_position=start,
         is_prefill=prefilling,
-        samples=True,
+        samples=not prefilling or start + num_tokens == request.num_prompt_tokens,
         output_index=len(sequence.output_token_ids),
         sampling=request.sampling,
         masked_token_ids=request.stop_token_ids if request.output_tokens is not None else frozenset(),

@@ -12,8 +12,9 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from batchviz.prefill import PrefillMode
 from batchviz.request import GREEDY, SamplingParams
-from batchviz.scheduler import Admission, Finish, Policy, PrefillMode, WaitReason
+from batchviz.scheduler import Admission, Finish, Policy, WaitReason
 
 STRICT: Mapping[str, Any] = MappingProxyType({"extra": "forbid", "strict": True, "allow_inf_nan": False})
 
@@ -31,7 +32,8 @@ class SlotPhase(StrEnum):
 class ArrivalUnit(StrEnum):
     """What a request's `arrival` counts."""
 
-    STEPS = "steps"
+    STEPS = "steps"  # whole numbers; exactly reproducible
+    SECONDS = "seconds"  # since the start of the run, by the sum of its steps' durations
 
 
 class RunnerKind(StrEnum):
@@ -152,6 +154,9 @@ class RunConfig:
     num_slots: int
     slot_capacity: int = 1024
     prefill: PrefillMode = PrefillMode.MIXED
+    max_batched_tokens: int | None = None  # chunked only: tokens fed in one step, at most
+    kv_budget_tokens: int | None = None  # KV positions that all seated sequences may reserve together
+    group_timeout: float = 0  # static only: how long a group that is not full waits, in the arrival unit
 
     __pydantic_config__ = STRICT
 

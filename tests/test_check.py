@@ -40,9 +40,9 @@ LIES = [
     (changed(CONTINUOUS, 0, arrived=("r0", "r1")), "request 'r2' was due by this step and did not arrive"),
     (changed(CONTINUOUS, 0, arrived=("r0", "r1", "r2", "r3")), "request 'r3' arrives before its time"),
     (changed(CONTINUOUS, 0, arrived=("r1", "r0", "r2")), "out of order"),
-    (changed(CONTINUOUS, 0, admitted=(Admission("r2", 0), Admission("r1", 1))), "first come first served gives"),
-    (changed(CONTINUOUS, 2, admitted=()), "first come first served gives"),  # an empty slot while somebody waits
-    (changed(STATIC, 2, admitted=(Admission("r2", 0),)), "first come first served gives"),  # a group is running
+    (changed(CONTINUOUS, 0, admitted=(Admission("r2", 0), Admission("r1", 1))), "first come first served give"),
+    (changed(CONTINUOUS, 2, admitted=()), "first come first served give"),  # an empty slot while somebody waits
+    (changed(STATIC, 2, admitted=(Admission("r2", 0),)), "first come first served give"),  # a group is running
     (
         changed(STATIC, 3, slots=with_slot(STATIC.steps[3], 0, EMPTY_SLOT)),
         "slots[0] shows None; 'r0' sits there",

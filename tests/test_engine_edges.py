@@ -58,7 +58,7 @@ def test_an_exact_length_masks_the_end_token() -> None:
     engine = make_engine(Policy.CONTINUOUS, 1, engine_requests)
     assert len(engine.run()) == 4
     scheduler.waiting.append(Sequence(engine_requests[0]))
-    assert scheduler.schedule(0).scheduled[0].masked_token_ids == {END}
+    assert scheduler.schedule(0, 0).scheduled[0].masked_token_ids == {END}
 
 
 def test_an_empty_slot_never_lengthens_a_run() -> None:

@@ -19,6 +19,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # except inside a room (a name ending in ".").
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("request", "machine"),
+    ("prefill",),
     ("scheduler",),
     ("scenario",),
     ("scenario_schema",),
@@ -29,6 +30,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("runner",),
     ("engine",),
     ("__init__",),
+    ("check_rules",),
     ("trace_file", "metrics", "check", "player_assets"),
     ("timeline",),
     ("phrases",),
