@@ -88,8 +88,10 @@ def _run_id(traces: Sequence[Trace]) -> str:
 
 def _content(traces: Sequence[Trace], version: int, live: bool) -> str:
     runs = [
-        [trace.config.policy, trace.config.num_slots, trace.config.prefill, trace.status, len(trace.steps)]
-        + [trace.origin.runner, trace.origin.seconds, round(trace.duration_s, 6)]
+        [
+            *(trace.config.policy, trace.config.num_slots, trace.config.prefill, trace.status, len(trace.steps)),
+            *(trace.origin.runner, trace.origin.seconds, round(trace.duration_s, 6)),
+        ]
         for trace in traces
     ]
     return _digest([version, live, runs])

@@ -5,12 +5,12 @@ import { element, badge, setText, setTitle, describe, countText } from "./dom.js
 import { PHASE_NAMES, spanAt, tokensBy } from "./model.js";
 
 const MAX_CHIPS = 22;
-const HELD_TEXT = "finished — slot held until the group ends";
+const HELD_TEXT = ["finished — slot held", " until the group ends"];
 
 // Height of a lane and gap, in pixels, by number of slots: up to 64 lanes fit on a screen.
 export function laneSize(numSlots) {
-  if (numSlots <= 4) return { height: 44, gap: 8 };
-  if (numSlots <= 8) return { height: 34, gap: 6 };
+  if (numSlots <= 4) return { height: 50, gap: 12 };
+  if (numSlots <= 8) return { height: 36, gap: 6 };
   if (numSlots <= 16) return { height: 23, gap: 4 };
   if (numSlots <= 32) return { height: 15, gap: 2 };
   return { height: 9, gap: 1 };
@@ -22,6 +22,7 @@ export function newLanes(container, model, pane) {
   container.style.setProperty("--lane-h", `${height}px`);
   container.style.setProperty("--lane-gap", `${gap}px`);
   const chips = height >= 20;
+  container.classList.toggle("compact", chips && height < 34);
   container.classList.toggle("dense", !chips);
   container.classList.toggle("tiny", height < 12);
   const lanes = pane.slots.map((_, slot) => newLane(container, slot));
@@ -58,7 +59,8 @@ function updateLane(lane, model, pane, slot, span, step, chips, playing) {
     lane.phase = phase;
     lane.root.dataset.phase = PHASE_NAMES[phase];
     setText(lane.name, PHASE_NAMES[phase]);
-    setText(lane.note, phase === 3 ? heldNote(pane, request) : phase === 0 ? "empty" : "");
+    const note = phase === 3 ? heldNote(pane, request) : phase === 0 ? ["empty"] : [];
+    lane.note.replaceChildren(...note.map((words) => element("span", "", words)));
   }
   if (request === null) {
     setText(lane.amount, "");
@@ -73,7 +75,7 @@ function updateLane(lane, model, pane, slot, span, step, chips, playing) {
 
 function heldNote(pane, request) {
   if (pane.rows.aborted[request] !== null && pane.rows.finished[request] === null) {
-    return "its user left — slot held until the group ends";
+    return ["its user left — slot held", " until the group ends"];
   }
   return HELD_TEXT;
 }

@@ -7,8 +7,7 @@ import { newLanes, laneSize } from "./lanes.js";
 import { newQueue, newAnswers } from "./sides.js";
 import { newMap } from "./map.js";
 
-const MIN_BODY = 216;
-const CARD_HEIGHT = 30;
+const MIN_BODY = 240;
 const COUNTED = [["working", [1, 2]], ["held", [3]], ["empty", []], ["stalled", [4]]];
 
 export function bodyHeight(model) {
@@ -22,7 +21,7 @@ export function bodyHeight(model) {
 export function newPane(model, pane, palette) {
   const root = element("section", `pane ${pane.policy}`);
   root.setAttribute("aria-label", `${pane.label} batching`);
-  const room = Math.max(3, Math.floor(bodyHeight(model) / CARD_HEIGHT));
+  const room = bodyHeight(model);
 
   const head = element("header", "pane-head");
   const names = element("div", "names");
@@ -127,13 +126,12 @@ function newCounters(pane) {
     words.append(item);
   }
   words.append(element("span", "clock-word", "slot-steps, counted"));
-  const right = element("span", "right");
+  const right = element("div", "numbers second");
   const tokens = element("b");
   const seconds = element("b");
   const tokenWord = { model: "from the model", recorded: "recorded", scripted: "scripted" }[pane.tokensFrom] || pane.tokensFrom;
-  right.append(tokens, element("span", "clock-word", ` tokens, ${tokenWord}`), seconds, element("span", "clock-word", ` ${pane.seconds}`));
-  words.append(right);
-  root.append(bar, words);
+  right.append(tokens, element("span", "clock-word", `tokens, ${tokenWord}`), seconds, element("span", "clock-word", `${pane.seconds}`));
+  root.append(bar, words, right);
   setTitle(root, "A slot-step is one slot during one step. Working = prefill + decode.");
   return {
     root,

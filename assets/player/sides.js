@@ -4,7 +4,12 @@
 import { element, badge, setText, setTitle, describe, countText, numberText } from "./dom.js";
 import { REASON_WORDS, waitingAt, headReasonAt, answersAt, answerText } from "./model.js";
 
-export function newQueue(container, count, model, pane, room) {
+const WAITING_H = 30;
+const CARD_H = 27;
+const HEADING_H = 19;
+
+export function newQueue(container, count, model, pane, height) {
+  const room = Math.max(2, Math.floor(height / WAITING_H));
   let shown = null;
   return function update(step, over) {
     const waiting = over ? [] : waitingAt(pane, step);
@@ -28,7 +33,7 @@ export function newQueue(container, count, model, pane, room) {
   };
 }
 
-export function newAnswers(container, model, pane, room) {
+export function newAnswers(container, model, pane, height) {
   let shown = null;
   return function update(step, playing) {
     const answers = answersAt(pane, step);
@@ -36,22 +41,27 @@ export function newAnswers(container, model, pane, room) {
     if (key !== shown) {
       const before = new Set(shown === null ? [] : shown.split("|")[1].split(","));
       shown = key;
-      const all = [
-        ...answers.withheld.map((request) => card(model, pane, request, "withheld")),
-        ...answers.delivered.map((request) => card(model, pane, request, "delivered", playing && !before.has(String(request)))),
-        ...answers.gone.map((request) => card(model, pane, request, "gone")),
-      ];
-      const fits = all.length > room ? room - 1 : room;
-      const made = all.slice(0, fits);
-      if (all.length > fits) made.push(element("div", "more", `+ ${all.length - fits} more`));
-      if (!all.length) made.push(element("div", "nobody", "no answer yet"));
+      const groups = [["Finished, withheld", "withheld"], ["Delivered", "delivered"], ["No answer", "gone"]];
+      const headings = groups.filter(([, kind]) => answers[kind].length).length;
+      const total = answers.withheld.length + answers.delivered.length + answers.gone.length;
+      let room = Math.max(1, Math.floor((height - headings * HEADING_H) / CARD_H));
+      if (total > room) room -= 1;
+      const made = [];
+      let left = room;
+      for (const [title, kind] of groups) {
+        if (!answers[kind].length) continue;
+        made.push(element("div", `group ${kind}`, title));
+        for (const request of answers[kind].slice(0, left)) {
+          made.push(card(model, pane, request, kind, playing && kind === "delivered" && !before.has(String(request))));
+        }
+        left = Math.max(0, left - answers[kind].length);
+      }
+      if (total > room) made.push(element("div", "more", `+ ${total - room} more`));
+      if (!total) made.push(element("div", "nobody", "no answer yet"));
       container.replaceChildren(...made);
     }
     for (const node of container.children) {
-      if (node.withheldSince !== undefined) {
-        const steps = step - node.withheldSince;
-        setText(node.lastChild, steps > 0 ? `withheld ${countText(steps, "step")}` : "withheld");
-      }
+      if (node.withheldSince !== undefined) setText(node.lastChild, countText(step - node.withheldSince, "step"));
     }
     return answers;
   };
@@ -67,8 +77,8 @@ function card(model, pane, request, kind, isNew) {
   made.append(badge(who), element("span", "words", body));
   const meta = element("span", "meta");
   if (kind === "delivered") {
-    meta.textContent = `waited ${countText(rows.delivered[request] - rows.arrived[request] + 1, "step")}`;
-    setTitle(made, `${describe(who)} — finished at step ${rows.finished[request]}, delivered at step ${rows.delivered[request]}: ${body.slice(0, 400)}`);
+    meta.textContent = countText(rows.delivered[request] - rows.arrived[request] + 1, "step");
+    setTitle(made, `${describe(who)} — finished at step ${rows.finished[request]}, delivered at step ${rows.delivered[request]}, after ${meta.textContent} of waiting: ${body.slice(0, 400)}`);
   } else if (kind === "withheld") {
     made.withheldSince = rows.finished[request];
     setTitle(made, `${describe(who)} — finished at step ${rows.finished[request]}, and withheld from its user: ${body.slice(0, 400)}`);
