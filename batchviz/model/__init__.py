@@ -1,4 +1,4 @@
-"""The real model: weights, tokens, one forward pass for all slots. The only package that imports torch and transformers.
+"""The real model: weights, tokens, one forward pass for all slots. Only here are torch and transformers imported.
 
 Importing `batchviz.model` or `batchviz.model.weights` is cheap; torch is loaded with `batchviz.model.load`.
 """

@@ -1,13 +1,14 @@
 """Attention over a packed step: every sequence looks only at its own slot's keys and values.
 
-Owns: the plan of a step's attention, and the function transformers calls in each layer. Must not know: requests, logits, policies.
-This is the selective batching of Orca (Yu et al., OSDI 2022): all tokens share the linear layers, none share attention.
+Owns: the plan of a step's attention, and the function transformers calls in each layer.
+Must not know: requests, logits, policies.
+This is Orca's selective batching (Yu et al., OSDI 2022): all tokens share the linear layers, none share attention.
 
 All of it is written so that a token's result is the same bits whoever sits in the other slots:
-- decoding slots go through one batched product over a common window, a multiple of 64 positions; prompts go one by one;
-- a product never has fewer than 4 rows (fewer take another kernel), so that a token gives the same bits read or sampled;
+- decoding slots go through one batched product over a common window, a multiple of 64 positions; prompts one by one;
+- a product never has fewer than 4 rows (fewer take another kernel), so a token gives the same bits read or sampled;
 - in float32 the sum over the window is taken in blocks of 64 positions, which are then added in order, because BLAS
-  libraries cut a long sum at places that depend on its length.
+  libraries cut a long sum at places that depend on its length (seen on AVX2; bfloat16 kept its bits without).
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ PROMPT_BLOCK = 256  # positions of a prompt attended at once: bounds the memory 
 class DecodePlan:
     """All decoding slots at once. They are the first `num_rows` rows of the packed step, in slot order.
 
-    The product runs over the slots from `first_slot` to before `last_slot` without copying their cache; the ones between
-    that do not decode compute along and are dropped.
+    The product runs over the slots from `first_slot` to before `last_slot` without copying their cache; the ones
+    between that do not decode compute along and are dropped.
     """
 
     num_rows: int
@@ -114,7 +115,7 @@ def slot_attention(
     attention_plan: AttentionPlan | None = None,
     **kwargs: Any,
 ) -> tuple[torch.Tensor, None]:
-    """What transformers calls in each layer. query [1, heads, rows, head_dim], key and value with kv_heads instead of heads.
+    """What transformers calls in each layer. query [1, heads, rows, head_dim]; key and value have kv_heads instead.
 
     Stores the new keys and values, then attends. Returns [1, rows, heads, head_dim]. Raises ValueError where a model
     asks for something that is not built in.
@@ -173,7 +174,7 @@ def _attend(query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, mask:
     if query.dtype != torch.float32:
         return torch.matmul(weights, values)[:, :, :num_rows]
     num_blocks = keys.shape[2] // WINDOW
-    blocks = weights.reshape(*weights.shape[:3], num_blocks, WINDOW).transpose(2, 3)  # [slots, kv_heads, blocks, rows, 64]
+    blocks = weights.reshape(*weights.shape[:3], num_blocks, WINDOW).transpose(2, 3)  # [slots, heads, blocks, rows, 64]
     values = values.view(*values.shape[:2], num_blocks, WINDOW, values.shape[3])
     return torch.matmul(blocks, values).sum(dim=2)[:, :, :num_rows]
 

@@ -17,7 +17,7 @@ from batchviz.scheduler import ScheduledSequence, SchedulerOutput
 
 
 class StepTiming(NamedTuple):
-    """A decode step of `batch_size` sequences, in seconds. `times_one` is the median as a multiple of the first row's."""
+    """A decode step of `batch_size` sequences, in seconds. `times_one` compares its median with the first size's."""
 
     batch_size: int
     median_s: float
@@ -36,7 +36,8 @@ def measure_steps(
 ) -> list[StepTiming]:
     """Times decode steps at a given position of every sequence. The sizes alternate, so that a slow moment hits all.
 
-    One cache of the largest size serves all; each size has a step of warm-up. Raises ValueError on an empty list or a size under 1.
+    One cache of the largest size serves all; each size has a step of warm-up. Raises ValueError on an empty list or a
+    size under 1.
     """
     if not batch_sizes or min(batch_sizes) < 1:
         raise ValueError("measuring needs batch sizes of at least 1")

@@ -2,9 +2,9 @@
 
 Owns: where a slot's rows lie, and that no stale row is ever read. Must not know: requests, tokens, attention.
 
-Slot-major: `keys[layer, slot, head, position]`. A slot belongs to one sequence at a time, and its rows are used again by
-the next one. A batched attention looks at a window that is longer than most sequences; the mask gives the rest of the window
-the weight 0, but 0 times a stale NaN is NaN. So rows inside a window that nobody has written are zero, always.
+Slot-major: `keys[layer, slot, head, position]`. A slot belongs to one sequence at a time, and its rows are used again
+by the next one. A batched attention looks at a window that is longer than most sequences; the mask gives the rest of
+the window the weight 0, but 0 times a stale NaN is NaN. So rows inside a window that nobody has written are zero, always.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def round_up(num_positions: int) -> int:
 
 
 class KVCache:
-    """Keys and values, [num_layers, num_slots, num_heads, capacity, head_dim] each. `capacity` is rounded up to a window."""
+    """Keys and values, each [num_layers, num_slots, num_heads, capacity, head_dim]; `capacity` is rounded up to 64."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class KVCache:
         self._num_clean[slot] = max(clean, window)
 
     def row_indices(self, slots: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
-        """Where `write` puts tokens that sit at these positions of these slots. [num_tokens] each -> [num_heads * num_tokens]."""
+        """Where `write` puts tokens at positions of slots, [num_tokens] each -> [num_heads * num_tokens]."""
         num_heads = self.keys.shape[2]
         heads = torch.arange(num_heads, device=slots.device)[:, None]
         return ((slots * num_heads + heads) * self.capacity + positions).reshape(-1)

@@ -1,10 +1,11 @@
 """Linear layers whose rows do not depend on how many rows there are.
 
-Owns: packing a weight for oneDNN, and putting packed layers in the place of a model's own. Must not know: slots, attention.
+Owns: packing a weight for oneDNN, and putting packed layers in the place of a model's own.
+Must not know: slots, attention.
 
-oneDNN can lay a weight out once in the blocks its kernels want. That is about twice as fast on a CPU as laying it out at each
-call, and, measured for 2 to 720 rows, a row's result is the same bits whatever rows stand beside it. The two operations are
-those that torch's own compiler emits; they are internal, so they are looked for and tried before anything relies on them.
+oneDNN can lay a weight out once in the blocks its kernels want. On a CPU that is about twice as fast as doing it at
+each call, and, tried for 2 to 720 rows, a row's result is the same bits whatever rows stand beside it. The two operations
+are those that torch's own compiler emits; they are internal, so they are looked for and tried first.
 """
 
 from __future__ import annotations

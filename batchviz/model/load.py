@@ -40,10 +40,10 @@ class LoadedModel:
 
     def __init__(self, model: Any, tokenizer: Any, record: ModelRecord) -> None:
         config = model.config.get_text_config()
-        self.record = record
+        self.record = replace(record, stop_token_ids=tuple(sorted(_stop_token_ids(model, tokenizer))))
         self.vocab_size: int = config.vocab_size
         self.max_positions: int = _max_positions(config)
-        self.stop_token_ids = _stop_token_ids(model, tokenizer)
+        self.stop_token_ids = frozenset(self.record.stop_token_ids)
         self._model = model
         self._tokenizer = tokenizer
         self._encoder = PromptEncoder(tokenizer) if tokenizer is not None else None
@@ -118,8 +118,9 @@ def load_model(
 ) -> LoadedModel:
     """Loads a causal language model: the default one, a local folder, or one of the hub.
 
-    Device and dtype are chosen unless given. Sets torch's number of threads for the whole process, since results
-    may depend on it. Raises ValueError for a name, device or dtype that will not do, and WeightsError if the default's weights cannot be had.
+    Device and dtype are chosen unless given. Sets torch's number of threads for the whole process, since results may
+    depend on it. Raises ValueError for a name, device or dtype that will not do, and WeightsError if the default's
+    weights cannot be had.
     """
     report = progress or (lambda message, fraction: None)
     chosen_device = choose_device(device)
@@ -173,7 +174,7 @@ def prepare_model(
         found = check_exactness(lambda slots, capacity: loaded.make_runner(slots, capacity, float), loaded.vocab_size)
     except (TypeError, AttributeError, RuntimeError) as error:
         raise ValueError(f"the model {record.name!r} cannot be batched by slot: {NOT_BATCHABLE} ({error})") from error
-    return LoadedModel(model, tokenizer, replace(record, exact=found.exact, exact_note=found.note))
+    return LoadedModel(model, tokenizer, replace(loaded.record, exact=found.exact, exact_note=found.note))
 
 
 def _stop_token_ids(model: Any, tokenizer: Any) -> frozenset[int]:

@@ -2,9 +2,9 @@
 
 Owns: packing a step into one row, running the model once, choosing tokens. Must not know: queues, policies, texts.
 
-The packed row holds one token of every decoding slot, in slot order, then the prompts, one after the other, then a dummy token if
-there would be a single one: [1, rows]. A row that stands alone goes through other kernels than one in company, and a batch
-must not change an answer by a bit.
+The packed row, [1, rows], holds one token of every decoding slot, in slot order, then the prompts, one after the other,
+then a dummy token if there would be a single one: a row that stands alone goes through other kernels than one in
+company, and a batch must not change an answer by a bit.
 """
 
 from __future__ import annotations

