@@ -4,7 +4,8 @@
 import { element, badge, setText, setTitle, describe, countText } from "./dom.js";
 import { PHASE_NAMES, spanAt, tokensBy } from "./model.js";
 
-const MAX_CHIPS = 22;
+const MAX_CHIPS = 16;
+const SLIDE = { duration: 380, easing: "cubic-bezier(0.2, 0.8, 0.2, 1)" };
 const HELD_TEXT = ["finished — slot held", " until the group ends"];
 
 // Height of a lane and gap, in pixels, by number of slots: up to 64 lanes fit on a screen.
@@ -22,13 +23,14 @@ export function newLanes(container, model, pane) {
   container.style.setProperty("--lane-h", `${height}px`);
   container.style.setProperty("--lane-gap", `${gap}px`);
   const chips = height >= 20;
+  const counts = height >= 12;
   container.classList.toggle("compact", chips && height < 34);
   container.classList.toggle("dense", !chips);
   container.classList.toggle("tiny", height < 12);
   const lanes = pane.slots.map((_, slot) => newLane(container, slot));
   return {
     update(step, over, playing) {
-      lanes.forEach((lane, slot) => updateLane(lane, model, pane, slot, over ? null : spanAt(pane, slot, step), step, chips, playing));
+      lanes.forEach((lane, slot) => updateLane(lane, model, pane, slot, over ? null : spanAt(pane, slot, step), step, chips, counts, playing));
     },
     badgeOf: (slot) => lanes[slot].badge,
   };
@@ -51,7 +53,7 @@ function newLane(container, slot) {
   return { root, holder, badge: holder, tape, strip, note, name, amount, request: undefined, phase: -1, shown: 0 };
 }
 
-function updateLane(lane, model, pane, slot, span, step, chips, playing) {
+function updateLane(lane, model, pane, slot, span, step, chips, counts, playing) {
   const request = span ? span.request : null;
   const phase = span ? span.phase : 0;
   if (request !== lane.request) seatRequest(lane, model, pane, slot, request, playing);
@@ -67,7 +69,8 @@ function updateLane(lane, model, pane, slot, span, step, chips, playing) {
     return;
   }
   const count = tokensBy(pane, request, step);
-  if (phase === 3) setText(lane.amount, countText(step - span.first + 1, "step"));
+  if (!counts) setText(lane.amount, "");
+  else if (phase === 3) setText(lane.amount, countText(step - span.first + 1, "step"));
   else setText(lane.amount, countText(count, "token"));
   if (chips) showTokens(lane, model, pane, request, count);
   else lane.strip.style.transform = `scaleX(${Math.min(1, count / (model.requests[request].maxTokens || 1))})`;
@@ -96,10 +99,9 @@ function seatRequest(lane, model, pane, slot, request, playing) {
   lane.holder.append(badge(who));
   lane.strip.classList.add(`c${who.colour}`);
   setTitle(lane.root, `slot ${slot}: ${describe(who)}`);
-  lane.root.classList.remove("enter");
   if (playing && was !== undefined) {
-    void lane.root.offsetWidth; // restarts the animation
-    lane.root.classList.add("enter");
+    lane.holder.animate([{ transform: "translateX(-46px)", opacity: 0 }, {}], SLIDE);
+    lane.tape.animate([{ transform: "translateX(-30px)", opacity: 0 }, {}], SLIDE);
   }
 }
 
@@ -107,7 +109,7 @@ function showTokens(lane, model, pane, request, count) {
   if (count === lane.shown) return;
   const { pieces, total } = pane.tokens[request];
   const added = count - lane.shown;
-  if (lane.shown >= 0 && added > 0 && added <= 3) {
+  if (lane.shown >= 0 && added > 0 && added <= 8) {
     if (lane.strip.lastChild) lane.strip.lastChild.classList.remove("new");
     for (let i = lane.shown; i < count; i++) lane.strip.append(chip(pieces, i, total, pane, request));
     while (lane.strip.childElementCount > MAX_CHIPS) lane.strip.firstChild.remove();

@@ -1,8 +1,9 @@
 // The whole run at a glance: slots are rows, steps run left to right, the cursor is where we are.
-// Owns: one canvas per pane, drawn once per run and size, then only dimmed and marked. Must not know: lanes, playing.
+// Owns: one canvas per pane, drawn once per run and size; the cursor and what is yet to come lie over it. Must not know: lanes, playing.
 // All panes share one horizontal scale, so a longer run is visibly longer.
 
-import { PHASE_NAMES, EVENT_KINDS, lastAtMost } from "./model.js";
+import { element } from "./dom.js";
+import { PHASE_NAMES, EVENT_KINDS } from "./model.js";
 
 const TICKS_H = 9;
 const AXIS_H = 16;
@@ -14,24 +15,29 @@ export function mapRowHeight(numSlots) {
   return numSlots <= 4 ? 13 : numSlots <= 8 ? 9 : numSlots <= 16 ? 6 : numSlots <= 32 ? 4 : 2;
 }
 
-export function newMap(canvas, model, pane, palette) {
+export function newMap(box, model, pane, palette) {
+  const canvas = element("canvas");
+  canvas.setAttribute("role", "img");
+  const future = element("span", "map-future");
+  const cursor = element("span", "map-cursor");
+  box.append(canvas, future, cursor);
   const rowHeight = mapRowHeight(pane.numSlots);
   const height = TICKS_H + rowHeight * pane.numSlots + AXIS_H;
-  const base = document.createElement("canvas");
   let width = 0;
   let scale = 1;
   let drawnFor = "";
+  let shownShare = -1;
   canvas.style.height = `${height}px`;
+  future.style.cssText = `top:${TICKS_H}px;height:${rowHeight * pane.numSlots}px`;
+  cursor.style.height = `${TICKS_H + rowHeight * pane.numSlots + 3}px`;
   canvas.setAttribute("aria-label", mapLabel(pane));
 
   const extent = (unit) => (unit === "step" ? Math.max(1, model.maxSteps) : Math.max(1e-9, model.maxSeconds));
   const place = (step, unit) => (unit === "step" ? step : pane.starts[Math.min(step, pane.numSteps)]);
 
   function drawBase(unit) {
-    base.width = canvas.width;
-    base.height = canvas.height;
     const ink = palette();
-    const pen = base.getContext("2d");
+    const pen = canvas.getContext("2d");
     pen.scale(scale, scale);
     const x = (step) => (place(step, unit) / extent(unit)) * width;
     pen.fillStyle = ink.track;
@@ -116,7 +122,7 @@ export function newMap(canvas, model, pane, palette) {
   return {
     // Draws if anything differs. `position` is in the clock's unit.
     draw(position, unit, themeKey) {
-      const nowWidth = canvas.clientWidth;
+      const nowWidth = box.shownWidth || 0; // set by a ResizeObserver: asking the page here would cost a layout a frame
       if (!nowWidth) return;
       const nowScale = window.devicePixelRatio || 1;
       const key = `${nowWidth}|${nowScale}|${unit}|${themeKey}`;
@@ -127,25 +133,18 @@ export function newMap(canvas, model, pane, palette) {
         canvas.height = Math.round(height * scale);
         drawBase(unit);
         drawnFor = key;
+        shownShare = -1;
       }
-      const ink = palette();
-      const pen = canvas.getContext("2d");
-      pen.setTransform(1, 0, 0, 1, 0, 0);
-      pen.clearRect(0, 0, canvas.width, canvas.height);
-      pen.drawImage(base, 0, 0);
-      pen.scale(scale, scale);
       const whole = unit === "step" ? Math.floor(position + 1e-9) + 1 : position;
-      const at = Math.min(width, (Math.max(whole, 0) / extent(unit)) * width);
-      pen.globalAlpha = 0.66;
-      pen.fillStyle = ink.paper;
-      pen.fillRect(at, TICKS_H, width - at, rowHeight * pane.numSlots);
-      pen.globalAlpha = 1;
-      pen.fillStyle = ink.text;
-      pen.fillRect(Math.min(width - 2, Math.max(0, at - 1)), 0, 2, TICKS_H + rowHeight * pane.numSlots + 3);
+      const share = Math.min(1, Math.max(whole, 0) / extent(unit));
+      if (share === shownShare) return;
+      shownShare = share;
+      future.style.transform = `scaleX(${1 - share})`;
+      cursor.style.transform = `translateX(${Math.min(nowWidth - 2, Math.max(0, share * nowWidth - 1))}px)`;
     },
     positionAt(clientX, unit) {
-      const box = canvas.getBoundingClientRect();
-      const share = Math.min(1, Math.max(0, (clientX - box.left) / (box.width || 1)));
+      const bounds = canvas.getBoundingClientRect();
+      const share = Math.min(1, Math.max(0, (clientX - bounds.left) / (bounds.width || 1)));
       return unit === "step" ? Math.floor(share * extent(unit) * 0.999999) : share * extent(unit);
     },
   };
@@ -173,9 +172,4 @@ function mapLabel(pane) {
   const last = pane.numSteps - 1;
   const amounts = PHASE_NAMES.slice(1).map((name, i) => `${last < 0 ? 0 : pane.totals[i + 1][last]} ${name}`);
   return `Map of the whole run, ${pane.label}: ${pane.numSlots} slots, ${pane.numSteps} steps; slot-steps: ${amounts.join(", ")}. Click to go to a step.`;
-}
-
-// What Tab, hover and drag say about a point of the map.
-export function mapStepAt(pane, position, unit) {
-  return unit === "step" ? position : Math.max(0, lastAtMost(pane.starts, position));
 }

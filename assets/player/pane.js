@@ -50,15 +50,14 @@ export function newPane(model, pane, palette) {
   const answers = newAnswers(answerList, model, pane, room);
 
   const counters = newCounters(pane);
-  const canvas = element("canvas", "map");
-  canvas.setAttribute("role", "img");
-  const map = newMap(canvas, model, pane, palette);
-  root.append(head, body, counters.root, canvas);
+  const mapBox = element("div", "map");
+  const map = newMap(mapBox, model, pane, palette);
+  root.append(head, body, counters.root, mapBox);
   let wasOver = null;
 
   return {
     root,
-    canvas,
+    mapBox,
     map,
     pane,
     show(clock, playing, themeKey) {

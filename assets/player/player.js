@@ -9,6 +9,8 @@ import { newControls } from "./controls.js";
 import { readPalette } from "./palette.js";
 
 const TELL_AFTER_MS = 250; // a held-down key is one message, not fifty
+const FAST_SPEED = 4; // from here on nobody reads single steps: the page is redrawn 25 times a second
+const FAST_FRAME_MS = 40;
 
 // `root` is the element of player.html; `tellStep(step)` is called when the cursor has come to rest, never per frame.
 export function newPlayer(root, tellStep) {
@@ -24,6 +26,7 @@ export function newPlayer(root, tellStep) {
   let themeKey = 0;
   let lastSeek = 0;
   let lastFrame = 0;
+  let lastDraw = 0;
   let frame = 0;
   let timer = 0;
   let told = null;
@@ -51,7 +54,11 @@ export function newPlayer(root, tellStep) {
     lastFrame = now;
     const wasPlaying = clock.playing;
     advance(clock, seconds);
-    draw(now);
+    const isFast = clock.playing && clock.speed >= FAST_SPEED;
+    if (!isFast || now - lastDraw >= FAST_FRAME_MS) {
+      lastDraw = now;
+      draw(now);
+    }
     if (wasPlaying && !clock.playing) rest();
     if (clock.playing) request();
     else lastFrame = 0;
@@ -82,7 +89,10 @@ export function newPlayer(root, tellStep) {
 
   function stepBy(count) {
     stop();
-    goTo(positionOf(Math.max(0, Math.min(model.maxSteps - 1, stepNow() + count))));
+    const last = Math.max(0, model.maxSteps - 1);
+    let step = stepNow() + count;
+    while (step > 0 && step < last && positionOf(step) === clock.position) step += count; // idle steps take no time
+    goTo(positionOf(Math.max(0, Math.min(last, step))));
     rest();
   }
 
@@ -111,7 +121,8 @@ export function newPlayer(root, tellStep) {
       rest();
     },
     end: () => {
-      if (!clock.live) stop();
+      if (clock.live) play(clock);
+      else stop();
       goTo(clock.live ? clock.edge : clock.end);
       rest();
     },
@@ -141,18 +152,22 @@ export function newPlayer(root, tellStep) {
     panesHolder.style.setProperty("--panes", String(Math.max(1, panes.length)));
     panesHolder.replaceChildren(...panes.map((pane) => pane.root));
     telling = newTelling(line, spoken, model);
-    for (const pane of panes) dragOn(pane);
+    watcher.disconnect();
+    for (const pane of panes) {
+      dragOn(pane);
+      watcher.observe(pane.mapBox);
+    }
   }
 
-  function dragOn({ canvas, map }) {
-    canvas.onpointerdown = (event) => {
-      canvas.setPointerCapture(event.pointerId);
+  function dragOn({ mapBox, map }) {
+    mapBox.onpointerdown = (event) => {
+      mapBox.setPointerCapture(event.pointerId);
       actions.scrub(map.positionAt(event.clientX, clock.unit));
     };
-    canvas.onpointermove = (event) => {
-      if (canvas.hasPointerCapture(event.pointerId)) actions.scrub(map.positionAt(event.clientX, clock.unit));
+    mapBox.onpointermove = (event) => {
+      if (mapBox.hasPointerCapture(event.pointerId)) actions.scrub(map.positionAt(event.clientX, clock.unit));
     };
-    canvas.onpointerup = () => rest();
+    mapBox.onpointerup = () => rest();
   }
 
   const onVisibility = () => {
@@ -167,8 +182,10 @@ export function newPlayer(root, tellStep) {
     }
   };
   document.addEventListener("visibilitychange", onVisibility);
-  const watcher = new ResizeObserver(() => request());
-  watcher.observe(root);
+  const watcher = new ResizeObserver((entries) => {
+    for (const entry of entries) entry.target.shownWidth = entry.contentRect.width;
+    request();
+  });
 
   return {
     // A payload: another run starts over, the same run (grown, or scheduled anew) keeps the cursor where it is.
