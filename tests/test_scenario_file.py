@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -313,6 +315,32 @@ BOMB = "a: &a [x, x]\n" + "".join(
 )
 def test_a_bomb_does_not_go_off(content: str, is_json: bool, said: str) -> None:
     assert said in refusal(content, is_json=is_json)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no getrusage")
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [
+        ("json", """'[' + '"",' * 1_600_000 + '""]'"""),
+        ("json", """'[' + '{},' * 1_600_000 + '{}]'"""),
+        ("json", """'{"requests": [' + ','.join(['{"id": "' + 'x' * 2400 + '"}'] * 2000) + ']}'"""),
+        ("yaml", """'{' + ','.join(f'k{n}: 1' for n in range(20_000)) + '}'"""),
+        ("yaml", """'[' + '{},' * 80_000 + ']'"""),
+    ],
+)
+def test_a_bad_file_takes_less_than_200_megabytes(tmp_path: Path, kind: str, content: str) -> None:
+    code = f"""
+import resource, sys
+from batchviz.presets import load_scenario, ScenarioError
+try:
+    load_scenario(sys.argv[1])
+except ScenarioError:
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1024 if sys.platform == "linux" else 1024 * 1024))
+"""
+    path = tmp_path / f"bad.{kind}"
+    path.write_text(eval(content))  # written here, so that only the reading is measured
+    answer = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+    assert 0 < int(answer.stdout) < 200, "megabytes of the whole process"
 
 
 def test_two_thousand_requests_are_read_and_one_more_is_refused() -> None:
