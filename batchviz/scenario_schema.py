@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Any
@@ -31,6 +32,8 @@ from batchviz.scheduler import Policy
 
 Path = tuple[str | int, ...]  # of a value inside a file: ("requests", 2, "max_tokens")
 
+# Line breaks, tabs and the marks of right-to-left writing are fine in a prompt; control characters, half characters not.
+NOT_IN_PROMPT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 POLICY_NAMES = ", ".join(Policy)
 
 # What each key may hold, as the end of the sentence "... it must be".
@@ -60,14 +63,9 @@ def _one_line(text: str) -> str:
 
 
 def _prompt(text: str) -> str:
-    if not text.strip() or not all(is_printable(character) or _may_stand_in_prompt(character) for character in text):
+    if not text.strip() or NOT_IN_PROMPT.search(text):
         raise ValueError
     return text
-
-
-def _may_stand_in_prompt(character: str) -> bool:
-    """Line breaks, tabs and the marks of right-to-left writing are fine in a prompt; control characters are not."""
-    return character in "\n\r\t" or (ord(character) >= 0xA0 and not 0xD800 <= ord(character) <= 0xDFFF)
 
 
 def _policy(text: str) -> Policy:

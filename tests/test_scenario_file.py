@@ -34,12 +34,12 @@ LIMIT_S = 1.0
 
 
 def refusal(content: str | bytes, *, is_json: bool = False) -> str:
-    """The sentence with which this is refused, within a second."""
+    """The sentence with which this is refused, within a second of processor time (the machine may be busy with something else)."""
     raw = content if isinstance(content, bytes) else content.encode()
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(ScenarioError) as caught:
         parse_scenario(raw, "bad.json" if is_json else "bad.yaml", is_json=is_json)
-    assert time.perf_counter() - started < LIMIT_S
+    assert time.process_time() - started < LIMIT_S
     return checked(str(caught.value))
 
 
@@ -317,19 +317,7 @@ def test_a_bomb_does_not_go_off(content: str, is_json: bool, said: str) -> None:
     assert said in refusal(content, is_json=is_json)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there is no getrusage")
-@pytest.mark.parametrize(
-    ("kind", "content"),
-    [
-        ("json", """'[' + '"",' * 1_600_000 + '""]'"""),
-        ("json", """'[' + '{},' * 1_600_000 + '{}]'"""),
-        ("json", """'{"requests": [' + ','.join(['{"id": "' + 'x' * 2400 + '"}'] * 2000) + ']}'"""),
-        ("yaml", """'{' + ','.join(f'k{n}: 1' for n in range(20_000)) + '}'"""),
-        ("yaml", """'[' + '{},' * 80_000 + ']'"""),
-    ],
-)
-def test_a_bad_file_takes_less_than_200_megabytes(tmp_path: Path, kind: str, content: str) -> None:
-    code = f"""
+READ_AND_WEIGH = """
 import resource, sys
 from batchviz.presets import load_scenario, ScenarioError
 try:
@@ -337,9 +325,26 @@ try:
 except ScenarioError:
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1024 if sys.platform == "linux" else 1024 * 1024))
 """
-    path = tmp_path / f"bad.{kind}"
-    path.write_text(eval(content))  # written here, so that only the reading is measured
-    answer = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no getrusage")
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("texts.json", "[" + '"",' * 1_600_000 + '""]'),
+        ("mappings.json", "[" + "{}," * 1_600_000 + "{}]"),
+        ("ids.json", '{"requests": [' + ",".join(['{"id": "' + "x" * 2400 + '"}'] * 2000) + "]}"),
+        ("keys.yaml", "{" + ",".join(f"k{n}: 1" for n in range(20_000)) + "}"),
+        ("mappings.yaml", "[" + "{}," * 80_000 + "]"),
+    ],
+    ids=lambda value: value[:20],
+)
+def test_a_bad_file_takes_less_than_200_megabytes(tmp_path: Path, name: str, content: str) -> None:
+    path = tmp_path / name
+    path.write_text(content)
+    answer = subprocess.run(
+        [sys.executable, "-c", READ_AND_WEIGH, str(path)], capture_output=True, text=True, check=True
+    )
     assert 0 < int(answer.stdout) < 200, "megabytes of the whole process"
 
 
@@ -356,9 +361,9 @@ def test_two_thousand_requests_are_read_and_one_more_is_refused() -> None:
 def test_five_megabytes_of_long_prompts_are_read_in_a_second() -> None:
     requests = [{"id": f"r{n}", "prompt": "x, [" * 4_900, "max_tokens": 9} for n in range(250)]
     content = json.dumps({"requests": requests}).encode()
-    started = time.perf_counter()
+    started = time.process_time()
     assert len(parse_scenario(content, "x.json", is_json=True).requests) == 250
-    assert time.perf_counter() - started < LIMIT_S
+    assert time.process_time() - started < LIMIT_S
 
 
 @pytest.mark.parametrize(("suffix", "said"), [(".yaml", "YAML has at most 256 kB"), (".json", "JSON has at most 5 MB")])
