@@ -5,18 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from batchviz.scenario import MAX_LENGTH, MAX_PROMPT_CHARACTERS, Scenario, ScenarioError, ScenarioRequest
+from batchviz.scenario import MAX_PROMPT_CHARACTERS, Scenario, ScenarioError, ScenarioRequest
 from batchviz.scenario_file import dump_scenario, parse_scenario, read_scenario_file, scenario_from_data
 from batchviz.scheduler import Policy
+from tests.refusals import checked, refusal
 
 GOOD = """\
 title: Two chats
@@ -30,24 +26,6 @@ requests:
     max_tokens: 9
     arrival: 3
 """
-LIMIT_S = 1.0
-
-
-def refusal(content: str | bytes, *, is_json: bool = False) -> str:
-    """The sentence with which this is refused, within a second of processor time (the machine may be busy with something else)."""
-    raw = content if isinstance(content, bytes) else content.encode()
-    started = time.process_time()
-    with pytest.raises(ScenarioError) as caught:
-        parse_scenario(raw, "bad.json" if is_json else "bad.yaml", is_json=is_json)
-    assert time.process_time() - started < LIMIT_S
-    return checked(str(caught.value))
-
-
-def checked(message: str) -> str:
-    """Every refusal is one line, of bearable length, safe to print."""
-    assert all(character.isprintable() for character in message), repr(message)
-    assert len(message) < 600
-    return message
 
 
 def test_a_yaml_file_is_read_as_it_is_written(tmp_path: Path) -> None:
@@ -244,128 +222,6 @@ def test_a_bad_json_file_is_refused_with_the_place_and_what_is_right(
     assert said in message
 
 
-@pytest.mark.parametrize("is_json", [False, True])
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"", "line 1: the file is empty; a scenario has at least a list of requests"),
-        (b" \n\n", "line 1: the file is empty; a scenario has at least a list of requests"),
-        (
-            b"\x7fELF\x02\x01\x01\x00",
-            "line 1: the control character U+007F is not text; a scenario file is plain UTF-8",
-        ),
-        (b"\n\x89PNG\r\n", "line 2: byte 0x89 is not UTF-8 text; save the file as UTF-8"),
-        ("title: é".encode("latin-1"), "line 1: byte 0xe9 is not UTF-8 text; save the file as UTF-8"),
-        ("[]".encode("utf-16"), "is not UTF-8 text; save the file as UTF-8"),
-        (b"[]", "the file holds an empty list; it must hold a mapping with a list called requests"),
-        (b'"hello"', "the file holds the text 'hello'; it must hold a mapping with a list called requests"),
-        (b"null", "the file holds empty; it must hold a mapping with a list called requests"),
-        (
-            b"{}",
-            "requests is missing; it must be a list of 1 to 2,000 requests, each with an id, a prompt and max_tokens",
-        ),
-        (b'{"requests": []}', "requests is an empty list; it must be a list of 1 to 2,000 requests"),
-        (b'{"requests": null}', "requests is empty; it must be a list of 1 to 2,000 requests"),
-        (b'{"requests": {"id": "A"}}', "requests is a mapping; it must be a list of 1 to 2,000 requests"),
-    ],
-)
-def test_what_is_no_scenario_at_all_is_refused(content: bytes, said: str, is_json: bool) -> None:
-    assert said in refusal(content, is_json=is_json)
-
-
-def test_a_file_of_comments_is_empty() -> None:
-    assert "the file is empty" in refusal("# nothing\n# here\n")
-
-
-BOMB = "a: &a [x, x]\n" + "".join(
-    f"{chr(ord('a') + n + 1)}: &{chr(ord('a') + n + 1)} [{', '.join(['*' + chr(ord('a') + n)] * 9)}]\n"
-    for n in range(20)
-)
-
-
-@pytest.mark.parametrize(
-    ("content", "is_json", "said"),
-    [
-        (BOMB, False, "line 2: aliases (*name) are not accepted; write the value out"),
-        ("a: &a [*a]", False, "line 1: aliases (*name) are not accepted"),
-        ("[" * 200_000, False, "nested too deeply"),
-        ("- " * 100_000, False, "nested too deeply"),
-        ("{a: " * 50_000, False, "nested too deeply"),
-        ("? " * 100_000, False, "a key is a list or a mapping"),
-        ("[" + "a," * 120_000 + "]", False, "more than 50,000 values"),
-        ("[" + "{}," * 80_000 + "]", False, "more than 50,000 values"),
-        ("{" + ",".join(f"k{n}: 1" for n in range(20_000)) + "}", False, "is not a known key"),
-        ("a" * 255_000, False, "must hold a mapping"),
-        ("'" + "a\n" * 120_000, False, "this is not valid YAML"),
-        ("[" * 4_000_000, True, "more than 50,000 values"),
-        ("[" * 49_000, True, "nested too deeply"),
-        ("[" * 300 + "]" * 300, True, "must hold a mapping"),
-        ("[" + "{}," * 1_600_000 + "{}]", True, "more than 50,000 values"),
-        ("[" + '"",' * 1_600_000 + '""]', True, "more than 50,000 values"),
-        ('"' + "\\" * 4_900_000, True, "this is not valid JSON"),
-        ('"' * 4_900_001, True, "more than 50,000 values"),
-        ("1" * 4_900_000, True, "the file holds infinite; it must hold a mapping"),
-        ('{"requests": [' + ",".join(["{}"] * 20_000) + "]}", True, "requests has more than 2,000 entries"),
-        (
-            '{"requests": [' + ",".join(["[]"] * 2_000) + "]}",
-            True,
-            "requests[0] is an empty list; it must be a mapping",
-        ),
-    ],
-)
-def test_a_bomb_does_not_go_off(content: str, is_json: bool, said: str) -> None:
-    assert said in refusal(content, is_json=is_json)
-
-
-READ_AND_WEIGH = """
-import resource, sys
-from batchviz.presets import load_scenario, ScenarioError
-try:
-    load_scenario(sys.argv[1])
-except ScenarioError:
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1024 if sys.platform == "linux" else 1024 * 1024))
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="there is no getrusage")
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("texts.json", "[" + '"",' * 1_600_000 + '""]'),
-        ("mappings.json", "[" + "{}," * 1_600_000 + "{}]"),
-        ("ids.json", '{"requests": [' + ",".join(['{"id": "' + "x" * 2400 + '"}'] * 2000) + "]}"),
-        ("keys.yaml", "{" + ",".join(f"k{n}: 1" for n in range(20_000)) + "}"),
-        ("mappings.yaml", "[" + "{}," * 80_000 + "]"),
-    ],
-    ids=lambda value: value[:20],
-)
-def test_a_bad_file_takes_less_than_200_megabytes(tmp_path: Path, name: str, content: str) -> None:
-    path = tmp_path / name
-    path.write_text(content)
-    answer = subprocess.run(
-        [sys.executable, "-c", READ_AND_WEIGH, str(path)], capture_output=True, text=True, check=True
-    )
-    assert 0 < int(answer.stdout) < 200, "megabytes of the whole process"
-
-
-def test_two_thousand_requests_are_read_and_one_more_is_refused() -> None:
-    requests = [
-        {"id": f"r{n}", "prompt_tokens": 9, "max_tokens": 9, "output_tokens": 9, "arrival": n} for n in range(2001)
-    ]
-    assert "requests has more than 2,000 entries" in refusal(json.dumps({"requests": requests}), is_json=True)
-    content = json.dumps({"requests": requests[:2000]}).encode()
-    assert len(parse_scenario(content, "x.json", is_json=True).requests) == 2000
-    assert len(parse_scenario(content, "x.yaml", is_json=False).requests) == 2000
-
-
-def test_five_megabytes_of_long_prompts_are_read_in_a_second() -> None:
-    requests = [{"id": f"r{n}", "prompt": "x, [" * 4_900, "max_tokens": 9} for n in range(250)]
-    content = json.dumps({"requests": requests}).encode()
-    started = time.process_time()
-    assert len(parse_scenario(content, "x.json", is_json=True).requests) == 250
-    assert time.process_time() - started < LIMIT_S
-
-
 @pytest.mark.parametrize(("suffix", "said"), [(".yaml", "YAML has at most 256 kB"), (".json", "JSON has at most 5 MB")])
 def test_a_file_of_fifty_megabytes_is_refused_before_it_is_read(
     tmp_path: Path, suffix: str, said: str, monkeypatch: pytest.MonkeyPatch
@@ -414,87 +270,3 @@ def test_a_scenario_too_long_for_yaml_is_not_written() -> None:
     request = [ScenarioRequest(str(n), 1, "x" * MAX_PROMPT_CHARACTERS) for n in range(20)]
     with pytest.raises(ScenarioError, match=r"has 400 kB; a scenario in YAML has at most 256 kB"):
         dump_scenario(Scenario("s", "s", tuple(request)))
-
-
-# --- Properties
-
-LINE = st.text(
-    st.characters(codec="utf-8", exclude_categories=("C", "Zl", "Zp")) | st.sampled_from("'\":#-,[]{}&*!|>%@`")
-)
-NAMES = LINE.filter(str.strip) | st.sampled_from(
-    ["no", "null", "~", "1e3", "3", "0.5", ".nan", "true", "- a", "a: b", "="]
-)
-PROMPTS = st.text(
-    st.characters(codec="utf-8", exclude_categories=("C",)) | st.sampled_from("\n\r\t\u200d"), max_size=60
-)
-LENGTHS = st.integers(1, MAX_LENGTH)
-
-
-@st.composite
-def scenarios(draw: st.DrawFn) -> Scenario:
-    ids = draw(st.lists(NAMES.map(lambda name: name[:64]).filter(str.strip), min_size=1, max_size=5, unique=True))
-    requests = []
-    for request_id in ids:
-        prompt = draw(st.none() | PROMPTS.filter(str.strip) | NAMES)
-        requests.append(
-            ScenarioRequest(
-                id=request_id,
-                max_tokens=draw(LENGTHS),
-                prompt=prompt,
-                prompt_tokens=draw(LENGTHS) if prompt is None else None,
-                output_tokens=draw(st.none() | LENGTHS),
-                arrival=draw(st.integers(0, 1_000_000)),
-            )
-        )
-    return Scenario(
-        name=draw(NAMES.map(lambda name: name[:64]).filter(str.strip)),
-        title=draw(NAMES.map(lambda name: name[:200]).filter(str.strip)),
-        requests=tuple(requests),
-        look_for=draw(st.just("") | NAMES.map(lambda name: name[:200]).filter(str.strip)),
-        num_slots=draw(st.integers(1, 64)),
-        policies=tuple(draw(st.lists(st.sampled_from(Policy), min_size=1, max_size=3, unique=True))),
-    )
-
-
-@given(scenarios())
-def test_a_dumped_scenario_reads_back_equal(scenario: Scenario) -> None:
-    assert parse_scenario(dump_scenario(scenario).encode(), "x.yaml", is_json=False) == scenario
-
-
-KEYS = st.sampled_from(["requests", "id", "prompt", "max_tokens", "arrival", "num_slots", "policies", "name", "\ud800"])
-JSON_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3) | KEYS, inner, max_size=4),
-    max_leaves=12,
-)
-YAML_TEXTS = st.lists(
-    st.sampled_from(["\n", "  ", "- ", ": ", "a", "[", "]", "{", "}", "&a ", "*a", "!!x ", "'", '"', "|", "#"])
-)
-
-
-def reads_or_refuses(content: bytes, is_json: bool) -> None:
-    try:
-        parse_scenario(content, "fuzz", is_json=is_json)
-    except ScenarioError as error:
-        checked(str(error))
-
-
-@given(st.binary() | YAML_TEXTS.map("".join).map(str.encode), st.booleans())
-@settings(max_examples=300)
-def test_arbitrary_bytes_raise_nothing_but_a_scenario_error(content: bytes, is_json: bool) -> None:
-    reads_or_refuses(content, is_json)
-
-
-@given(st.dictionaries(KEYS, JSON_VALUES, max_size=4) | JSON_VALUES, st.booleans())
-@settings(max_examples=300)
-def test_arbitrary_data_raise_nothing_but_a_scenario_error(data: object, is_json: bool) -> None:
-    reads_or_refuses(json.dumps(data).encode(), is_json)
-    try:
-        scenario_from_data(data)
-    except ScenarioError as error:
-        checked(str(error))
-
-
-@given(st.integers(0, len(GOOD)), st.text(max_size=4), st.integers(0, 6))
-def test_a_damaged_file_raises_nothing_but_a_scenario_error(place: int, inserted: str, removed: int) -> None:
-    reads_or_refuses((GOOD[:place] + inserted + GOOD[place + removed :]).encode(errors="replace"), is_json=False)
