@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 
 from batchviz.phrases import Phrase, count, listed
 from batchviz.scheduler import Policy, WaitReason
 from batchviz.timeline import Life, Timeline, shorten
 from batchviz.trace import SlotPhase
 
-WAITS: Mapping[WaitReason, str] = {
-    WaitReason.NO_FREE_SLOT: "no free slot",
-    WaitReason.GROUP_RUNNING: "group running",
-    WaitReason.BEHIND_HEAD: "behind the one before it",
-}
+WAITS: Mapping[WaitReason, str] = MappingProxyType(
+    {
+        WaitReason.NO_FREE_SLOT: "no free slot",
+        WaitReason.GROUP_RUNNING: "group running",
+        WaitReason.BEHIND_HEAD: "behind the one before it",
+    }
+)
 MAX_QUOTE = 36
 
 

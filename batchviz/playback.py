@@ -20,6 +20,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from batchviz.narrate import Sentence, narration
@@ -29,12 +30,16 @@ from batchviz.trace import RunnerKind, SlotPhase, Trace, TracedRequest
 
 SCHEMA = "batchviz-playback/1"
 NUM_COLOURS = 10
-PHASES: Mapping[SlotPhase, int] = {SlotPhase.PREFILL: 1, SlotPhase.DECODE: 2, SlotPhase.HELD: 3, SlotPhase.STALLED: 4}
-SUBTITLES: Mapping[Policy, str] = {
-    Policy.SEQUENTIAL: "One request at a time.",
-    Policy.STATIC: "A fixed group starts and ends together.",
-    Policy.CONTINUOUS: "A freed slot is refilled before the next step.",
-}
+PHASES: Mapping[SlotPhase, int] = MappingProxyType(
+    {SlotPhase.PREFILL: 1, SlotPhase.DECODE: 2, SlotPhase.HELD: 3, SlotPhase.STALLED: 4}
+)
+SUBTITLES: Mapping[Policy, str] = MappingProxyType(
+    {
+        Policy.SEQUENTIAL: "One request at a time.",
+        Policy.STATIC: "A fixed group starts and ends together.",
+        Policy.CONTINUOUS: "A freed slot is refilled before the next step.",
+    }
+)
 ROW_KEYS = (
     "arrived", "admitted", "slot", "first_token", "finished", "delivered", "aborted", "rejected", "reason", "why",
 )  # fmt: skip

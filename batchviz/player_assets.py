@@ -1,4 +1,4 @@
-"""The player's files, joined into the three strings that a page needs.
+"""The player's files, joined into the strings that a page needs.
 
 Owns: the order of the files and the convention that makes joining safe. Must not know: Streamlit, traces, payloads.
 
@@ -31,6 +31,11 @@ def player_html() -> str:
 def player_css() -> str:
     """All styles. Every selector starts with `.batchviz`, so they also live in a page of their own."""
     return "\n".join(_read(name) for name in STYLES)
+
+
+def page_css() -> str:
+    """What an exported page needs around the player."""
+    return _read("page.css")
 
 
 def player_js() -> str:

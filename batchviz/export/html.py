@@ -10,18 +10,8 @@ from collections.abc import Sequence
 from html import escape
 
 from batchviz.playback import playback
-from batchviz.player_assets import page_js, player_css, player_html
+from batchviz.player_assets import page_css, page_js, player_css, player_html
 from batchviz.trace import Trace
-
-PAGE_CSS = """
-:root { color-scheme: light dark; --page-text: light-dark(#1c2128, #e8eaed); --page-paper: light-dark(#ffffff, #0f1318);
-  --page-second: light-dark(#f3f6f8, #1b222b); }
-body { margin: 0; background: var(--page-paper); color: var(--page-text);
-  font-family: "Source Sans 3", "Source Sans Pro", system-ui, sans-serif; }
-main { max-width: 1480px; margin: 0 auto; padding: 20px clamp(8px, 2vw, 28px) 28px; }
-h1 { font-size: 26px; letter-spacing: -0.015em; margin: 0 0 2px 4px; }
-.look-for { margin: 0 0 14px 4px; opacity: 0.75; font-size: 16px; }
-"""
 
 
 def to_html(traces: Sequence[Trace]) -> str:
@@ -37,7 +27,7 @@ def to_html(traces: Sequence[Trace]) -> str:
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:">
 <title>{title}</title>
-<style>{PAGE_CSS}{player_css()}</style>
+<style>{page_css()}{player_css()}</style>
 </head>
 <body>
 <main>
