@@ -53,6 +53,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
 
 
 @given(scenarios())
+@settings(deadline=None)
 def test_a_dumped_scenario_reads_back_equal(scenario: Scenario) -> None:
     assert parse_scenario(dump_scenario(scenario).encode(), "x.yaml", is_json=False) == scenario
 
@@ -76,13 +77,13 @@ def reads_or_refuses(content: bytes, is_json: bool) -> None:
 
 
 @given(st.binary() | YAML_TEXTS.map("".join).map(str.encode), st.booleans())
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)  # the machine may be busy
 def test_arbitrary_bytes_raise_nothing_but_a_scenario_error(content: bytes, is_json: bool) -> None:
     reads_or_refuses(content, is_json)
 
 
 @given(st.dictionaries(KEYS, JSON_VALUES, max_size=4) | JSON_VALUES, st.booleans())
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)  # the machine may be busy
 def test_arbitrary_data_raise_nothing_but_a_scenario_error(data: object, is_json: bool) -> None:
     reads_or_refuses(json.dumps(data).encode(), is_json)
     try:
@@ -92,5 +93,6 @@ def test_arbitrary_data_raise_nothing_but_a_scenario_error(data: object, is_json
 
 
 @given(st.integers(0, len(GOOD)), st.text(max_size=4), st.integers(0, 6))
+@settings(deadline=None)
 def test_a_damaged_file_raises_nothing_but_a_scenario_error(place: int, inserted: str, removed: int) -> None:
     reads_or_refuses((GOOD[:place] + inserted + GOOD[place + removed :]).encode(errors="replace"), is_json=False)
