@@ -17,6 +17,7 @@ from transformers.utils import logging
 
 from batchviz.model import attention
 from batchviz.model.device import choose_device, choose_dtype
+from batchviz.model.elementwise import make_rowwise
 from batchviz.model.kv_cache import KVCache, round_up
 from batchviz.model.linear import can_pack, pack_linears
 from batchviz.model.quiet import quiet_transformers
@@ -94,7 +95,7 @@ class LoadedModel:
                 num_slots=num_slots,
                 num_heads=getattr(config, "num_key_value_heads", None) or num_heads,
                 capacity=capacity,
-                head_dim=getattr(config, "head_dim", None) or config.hidden_size // num_heads,
+                head_dim=_head_dim(config),
                 dtype=self._model.dtype,
                 device=self._model.device,
             )
@@ -165,6 +166,8 @@ def prepare_model(
     if model.config.get_text_config()._attn_implementation != attention.NAME:
         raise ValueError(f"the model {record.name!r} cannot be batched by slot: {NOT_BATCHABLE}")
     model.to(device).eval().requires_grad_(False)
+    if device.type == "cpu":
+        make_rowwise(model, _head_dim(model.config.get_text_config()))
     if can_pack(device, model.dtype):
         pack_linears(model)
     if progress is not None:
@@ -184,6 +187,10 @@ def _stop_token_ids(model: Any, tokenizer: Any) -> frozenset[int]:
     for ids in (getattr(generation, "eos_token_id", None), getattr(tokenizer, "eos_token_id", None)):
         found.update(ids if isinstance(ids, list | tuple) else () if ids is None else (ids,))
     return frozenset(found)
+
+
+def _head_dim(config: Any) -> int:
+    return int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
 
 
 def _max_positions(config: Any) -> int:
