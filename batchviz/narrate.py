@@ -16,7 +16,8 @@ from batchviz.scheduler import Policy
 from batchviz.timeline import Timeline, pane_labels, read_timeline, request_order
 from batchviz.trace import Trace
 
-MAX_LENGTH = 300  # characters; what does not fit is left out, clause by clause, never cut in the middle
+Clause = tuple[Phrase, bool]  # and whether it must be said
+MAX_LENGTH = 300  # characters; optional clauses that would pass it are left out, and none is cut in the middle
 
 
 class Sentence(NamedTuple):
@@ -55,7 +56,7 @@ def narration(timelines: Sequence[Timeline]) -> Narration:
     joint = [sentence for step in steps if (sentence := _joint(stories, step)) is not None]
     panes = tuple(
         tuple(
-            Sentence(step, story.weight(step), _fit([phrases[0]], phrases[1:]))
+            Sentence(step, story.weight(step), _fit([(phrases[0], True), *((tail, False) for tail in phrases[1:])]))
             for step in story.steps
             if (phrases := story.tell(step))
         )
@@ -70,23 +71,20 @@ def _joint(stories: Sequence[PaneStory], step: int) -> Sentence | None:
     if step == max(story.num_steps for story in stories) - 1 and all(story.is_complete for story in stories):
         return Sentence(step, 3, _closing(stories))
     weight = max(story.weight(step) for story in stories)
-    lead: list[Phrase] = []
+    clauses: list[Clause] = []
     shared = set.intersection(*(set(story.finished_at(step)) for story in stories))
     if shared:
-        lead.append(stories[0].who_finished([index for index in stories[0].finished_at(step) if index in shared]))
-    cores: list[Phrase] = []
-    tails: list[Phrase] = []
+        done = [index for index in stories[0].finished_at(step) if index in shared]
+        clauses.append((stories[0].who_finished(done), True))
     topic = next((story.topic(step) for story in stories if story.topic(step)), [])
     for story in stories:
         phrases = story.tell(step, already_told=shared)
         if not phrases and len(stories) > 1 and topic:
             phrases = story.meanwhile(step, topic)
         if phrases:
-            cores.append((f"{story.label}: ", *phrases[0]))
-            tails += phrases[1:]
-    if not lead and not cores:
-        return None
-    return Sentence(step, weight, _fit(lead + cores, tails))
+            clauses.append(((f"{story.label}: ", *phrases[0]), True))
+            clauses += [(tail, False) for tail in phrases[1:]]
+    return Sentence(step, weight, _fit(clauses)) if clauses else None
 
 
 def _opening(stories: Sequence[PaneStory]) -> tuple[Part, ...]:
@@ -101,26 +99,24 @@ def _opening(stories: Sequence[PaneStory]) -> tuple[Part, ...]:
     if same or len(stories) == 1:
         subject = "Both" if len(stories) == 2 else "All" if len(stories) > 2 else first.label
         verb = "seat" if len(stories) > 1 else "seats"
-        return _fit([first.seating(f"{subject} {verb}")], [])
-    return _fit([story.seating(f"{story.label} seats") for story in stories if story.num_steps], [])
+        return _fit([(first.seating(f"{subject} {verb}"), True)])
+    return _fit([(story.seating(f"{story.label} seats"), True) for story in stories if story.num_steps])
 
 
 def _closing(stories: Sequence[PaneStory]) -> tuple[Part, ...]:
     """How it all ended, with the figures a listener takes home: steps, waits, slot-steps."""
     steps = " and ".join(f"{story.label.lower()} {count(story.num_steps, 'step')}" for story in stories)
-    cores: list[Phrase] = [(f"The end. It took {steps}.",)]
+    clauses: list[Clause] = [((f"The end. It took {steps}.",), True)]
     waits = [(story, story.mean_wait) for story in stories]
     told = [f"{_short(wait)} steps under {story.label.lower()}" for story, wait in waits if wait is not None]
     if told:
-        cores.append((f"From arrival to delivery a user waited, on average, {' and '.join(told)}.",))
+        clauses.append(((f"From arrival to delivery a user waited, on average, {' and '.join(told)}.",), True))
     held = [f"{story.num_held:,} of {story.num_slot_steps:,} under {story.label.lower()}" for story in stories]
-    tail: Phrase = (f"Slot-steps held: {' and '.join(held)}.",)
     if any(story.num_held for story in stories):
-        return _fit(cores, [tail])
-    if any(story.policy is Policy.SEQUENTIAL for story in stories):
-        tail = ("No slot was held: a group of one never waits for its members, only for its turn.",)
-        return _fit(cores, [tail])
-    return _fit(cores, [])
+        clauses.append(((f"Slot-steps held: {' and '.join(held)}.",), False))
+    elif any(story.policy is Policy.SEQUENTIAL for story in stories):
+        clauses.append((("No slot was held: a group of one waits for no member, only for its turn.",), False))
+    return _fit(clauses)
 
 
 def _short(number: float) -> str:
@@ -131,17 +127,16 @@ def _short(number: float) -> str:
     return f"{number:,.2f}".rstrip("0").rstrip(".")
 
 
-def _fit(cores: Sequence[Phrase], tails: Sequence[Phrase]) -> tuple[Part, ...]:
-    """Joins the cores, and as many of the tails as fit; drops whole phrases rather than cutting one."""
-    kept: list[Phrase] = []
-    for phrase in (*cores, *tails):
-        if not kept or sum(length(other) + 1 for other in kept) + length(phrase) <= MAX_LENGTH:
-            kept.append(phrase)
+def _fit(clauses: Sequence[Clause]) -> tuple[Part, ...]:
+    """Joins what must be said, and of the rest, in its place, as much as fits; drops clauses rather than cutting one."""
+    room = MAX_LENGTH - sum(length(phrase) + 1 for phrase, is_core in clauses if is_core)
     parts: list[Part] = []
-    for phrase in kept:
-        if parts:
-            parts.append(" ")
-        parts.extend(phrase)
+    for phrase, is_core in clauses:
+        if not is_core:
+            if length(phrase) + 1 > room:
+                continue
+            room -= length(phrase) + 1
+        parts += [" ", *phrase] if parts else phrase
     return _merge(parts)
 
 

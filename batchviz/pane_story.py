@@ -19,6 +19,9 @@ WAITS: Mapping[WaitReason, str] = MappingProxyType(
     {
         WaitReason.NO_FREE_SLOT: "no free slot",
         WaitReason.GROUP_RUNNING: "group running",
+        WaitReason.GROUP_FILLING: "group not full yet",
+        WaitReason.TOKEN_BUDGET: "token budget spent",
+        WaitReason.KV_CAPACITY: "no KV space",
         WaitReason.BEHIND_HEAD: "behind the one before it",
     }
 )
@@ -136,6 +139,9 @@ class PaneStory:
                     ".",
                 )
             )
+        stalled = self._stalled_at(step) if self.admitted_at(step) else []
+        if stalled:
+            phrases.append((*listed(stalled), _verb(stalled, " is", " are"), " stalled while prompts are read."))
         if step == self.num_steps - 1 and self.is_complete:
             phrases.append((f"This run is over after {count(self.num_steps, 'step')}.",))
         return phrases[:1] + [_capital(phrase) for phrase in phrases[1:]]
@@ -248,6 +254,14 @@ class PaneStory:
             else:
                 phrases.append(("the user of ", index, " left; its slot is free at once."))
         return phrases
+
+    def _stalled_at(self, step: int) -> list[int]:
+        slots = self._snapshots[step].slots
+        return [
+            self._order[slot.request_id]
+            for slot in slots
+            if slot.phase is SlotPhase.STALLED and slot.request_id is not None
+        ]
 
     def _slot_held_at(self, index: int, step: int) -> bool:
         slot = self._life[index].slot

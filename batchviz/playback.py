@@ -129,18 +129,19 @@ def _requests(traces: Sequence[Trace], ids: Sequence[str]) -> dict[str, list[Any
 
 def _pane(timeline: Timeline, label: str, ids: Sequence[str], order: Mapping[str, int]) -> dict[str, Any]:
     trace = timeline.trace
+    prefill = trace.config.prefill.value
     lives = [timeline.lives.get(request_id) or Life() for request_id in ids]
     return {
         "policy": trace.config.policy.value,
         "label": label,
-        "subtitle": SUBTITLES[trace.config.policy],
+        "subtitle": SUBTITLES[trace.config.policy] + (f" Prefill: {prefill}." if prefill != "mixed" else ""),
         "num_slots": trace.config.num_slots,
         "num_steps": timeline.num_steps,
         "status": trace.status.value,
         "message": trace.message,
         "seconds": trace.origin.seconds.value,
         "tokens_from": trace.origin.runner.value,
-        "prefill": trace.config.prefill.value,
+        "prefill": prefill,
         "start_s": [round(step.start_s, 4) for step in trace.steps] + [round(trace.duration_s, 4)],
         "rows": {key: [getattr(life, key) for life in lives] for key in ROW_KEYS},
         "spans": {

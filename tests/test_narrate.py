@@ -72,7 +72,7 @@ def test_every_story_is_in_order_sparse_and_short(traces: list[Trace]) -> None:
         assert steps == sorted(set(steps))
         for sentence in sentences:
             assert sentence.text.strip()
-            assert len(sentence.text) <= max(MAX_LENGTH, 150 * len(traces))
+            assert len(sentence.text) <= max(MAX_LENGTH, 170 * len(traces))
             assert "None" not in sentence.text
 
 

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from batchviz.export.html import to_html
+from batchviz.pane_story import WAITS
 from batchviz.player_assets import FOLDER, SCRIPTS, STYLES, page_js, player_css, player_html, player_js
+from batchviz.scheduler import WaitReason
 from tests.story import story
 
 IMPORTED = re.compile(r'^import \{([^}]*)\} from "\./([a-z_]+\.js)";$', re.MULTILINE)
@@ -63,6 +65,12 @@ def test_styles_touch_nothing_but_the_player() -> None:
     for selectors in re.findall(r"([^{}]+)\{", css):
         for selector in selectors.strip().split(","):
             assert selector.strip().startswith((".batchviz", "@")), selector
+
+
+def test_every_reason_to_wait_has_words() -> None:
+    for reason in WaitReason:
+        assert f"  {reason.value}: " in text_of("model.js")
+        assert reason in WAITS
 
 
 def test_nothing_is_fetched_from_anywhere() -> None:

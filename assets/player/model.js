@@ -6,6 +6,7 @@ export const EVENT_KINDS = ["arrived", "rejected", "aborted", "admitted", "finis
 export const REASON_WORDS = {
   no_free_slot: "no free slot",
   group_running: "group running",
+  group_filling: "group not full yet",
   token_budget: "token budget spent",
   kv_capacity: "no KV space",
   behind_head: "behind the one before",
