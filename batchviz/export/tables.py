@@ -46,34 +46,33 @@ def run_label(pane: int, trace: Trace) -> str:
     return f"{pane + 1}: {trace.config.policy}, {slots} slot{'' if slots == 1 else 's'}"
 
 
-def gantt_rows(traces: Sequence[Trace]) -> list[Row]:
-    """The stages of each request's life in each run. A stage covers steps `start` to `end`, the end not included."""
-    rows: list[Row] = []
-    for pane, trace in enumerate(traces):
-        for index, result in enumerate(request_results(trace)):
-            for stage, start, end in _stages(result):
-                if end > start:
-                    rows.append(
-                        {
-                            "pane": pane,
-                            "run": run_label(pane, trace),
-                            "request": _request_label(index, result),
-                            "order": index,
-                            "stage": stage,
-                            "start": start,
-                            "end": end,
-                            "steps": end - start,
-                        }
-                    )
-    return rows
+def gantt_rows(traces: Sequence[Trace], pane: int) -> list[Row]:
+    """The stages of each request's life in one of the runs. A stage covers steps `start` to `end`, the end left out."""
+    trace = traces[pane]
+    longest = max(len(trace.steps) for trace in traces)
+    return [
+        {
+            "run": run_label(pane, trace),
+            "request": _request_label(index, result),
+            "order": index,
+            "stage": stage,
+            "start": start,
+            "end": end,
+            "steps": end - start,
+            "longest": longest,
+        }
+        for index, result in enumerate(request_results(trace))
+        for stage, start, end in _stages(result)
+        if end > start
+    ]
 
 
-def _stages(result: RequestResult) -> list[tuple[str, float, float]]:
-    if result.admitted_step is None or result.first_token_step is None:
+def _stages(result: RequestResult) -> list[tuple[str, int, int]]:
+    if result.arrival_step is None or result.admitted_step is None or result.first_token_step is None:
         return []
     first_end = result.first_token_step + 1
-    stages: list[tuple[str, float, float]] = [
-        ("waiting in the queue", result.request.arrival, result.admitted_step),
+    stages: list[tuple[str, int, int]] = [
+        ("waiting in the queue", result.arrival_step, result.admitted_step),
         ("prefill", result.admitted_step, first_end),
     ]
     if result.finished_step is not None:

@@ -17,7 +17,7 @@ from batchviz.export.tables import Row
 from batchviz.ui.theme import POLICY_COLOURS, STAGE_COLOURS
 
 NO_ROWS = alt.InlineData(values=[])
-GANTT_COLUMNS = ("pane", "run", "request", "order", "stage", "start", "end", "steps")
+GANTT_COLUMNS = ("run", "request", "order", "stage", "start", "end", "steps", "longest")
 WAIT_COLUMNS = ("pane", "run", "request", "order", "wait")
 
 
@@ -28,34 +28,37 @@ def frame(rows: Sequence[Row], columns: Sequence[str]) -> pd.DataFrame:
 
 @cache
 def gantt_spec() -> dict[str, Any]:
-    """Requests are rows, steps columns, one facet a run: waiting, prefill, decode, finished but withheld."""
+    """One run: requests are rows, steps columns; waiting, prefill, decode, finished but withheld.
+
+    An unseen mark at the longest run's last step gives every run the same scale.
+    """
     stages = list(STAGE_COLOURS)
-    return _spec(
-        alt.Chart(NO_ROWS)
+    rows = alt.Y("request:N", title=None, sort=alt.EncodingSortField("order"), axis=alt.Axis(labelLimit=150, labelOverlap=False))
+    bars = (
+        alt.Chart()
         .mark_bar(height={"band": 0.72})
         .encode(
-            x=alt.X("start:Q", title="step", axis=alt.Axis(grid=True, tickMinStep=1)),
+            x=alt.X("start:Q", title="step", axis=alt.Axis(grid=True, tickMinStep=1), scale=alt.Scale(nice=False)),
             x2="end:Q",
-            y=alt.Y("request:N", title=None, sort=alt.EncodingSortField("order")),
+            y=rows,
             color=alt.Color(
                 "stage:N",
                 title=None,
                 scale=alt.Scale(domain=stages, range=[STAGE_COLOURS[stage] for stage in stages]),
-                legend=alt.Legend(orient="top", labelLimit=260),
-            ),
-            row=alt.Row(
-                "run:N", title=None, sort=alt.EncodingSortField("pane"), header=alt.Header(labelAnchor="start")
+                legend=alt.Legend(orient="top", labelLimit=260, columns=2),
             ),
             tooltip=[
-                alt.Tooltip("run:N"),
                 alt.Tooltip("request:N"),
                 alt.Tooltip("stage:N"),
                 alt.Tooltip("start:Q", title="from step"),
                 alt.Tooltip("steps:Q", title="steps"),
             ],
         )
-        .properties(
-            height={"step": 20}, description="When each request waited, was read, was answered and was withheld"
+    )
+    ruler = alt.Chart().mark_point(opacity=0).encode(x="longest:Q", y=rows)
+    return _spec(
+        alt.layer(bars, ruler, data=NO_ROWS).properties(
+            description="When each request waited, was read, was answered and was withheld"
         )
     )
 
@@ -79,11 +82,11 @@ def waits_spec() -> dict[str, Any]:
             ),
             tooltip=[alt.Tooltip("run:N"), alt.Tooltip("request:N"), alt.Tooltip("wait:Q", title="steps waited")],
         )
-        .properties(height={"step": 14}, description="How long each user waited for the whole answer in each run")
+        .properties(description="How long each user waited for the whole answer in each run")
     )
 
 
-def _spec(chart: alt.Chart) -> dict[str, Any]:
+def _spec(chart: alt.TopLevelMixin) -> dict[str, Any]:
     spec = chart.to_dict()
     spec.pop("data", None)
     spec.pop("datasets", None)

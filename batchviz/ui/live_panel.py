@@ -7,7 +7,7 @@ a second; the player keeps its place and its cursor, since it is the same elemen
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -38,9 +38,12 @@ def live_is_on() -> bool:
     return st.session_state.get(state.JOB) is not None
 
 
-def stage(scenario: Scenario, panes: Panes, bundle: str) -> None:
-    """Draws the player: `bundle` while nothing runs live, else the live run as it comes."""
+def stage(scenario: Scenario, panes: Panes, bundle: str, knobs: Callable[[], None]) -> None:
+    """Draws the player, `bundle` while nothing runs live, else the live run as it comes; and the controls under it."""
     st.fragment(_stage, run_every=POLL_S if live_is_on() else None)(scenario, panes, bundle)
+    knobs()
+    if not live_is_on():
+        _show_controls(scenario, panes)
 
 
 def _stage(scenario: Scenario, panes: Panes, bundle: str) -> None:
@@ -55,8 +58,6 @@ def _stage(scenario: Scenario, panes: Panes, bundle: str) -> None:
     show_player(payload, key="player")
     if view is not None:
         _show_progress(view)
-    else:
-        _show_controls(scenario, panes)
 
 
 def _show_progress(view: JobView) -> None:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 import streamlit as st
 
-from batchviz.export.tables import gantt_rows, metric_rows, request_rows, wait_rows
+from batchviz.export.tables import gantt_rows, metric_rows, request_rows, run_label, wait_rows
 from batchviz.scenario import MAX_SLOTS
 from batchviz.scheduler import Policy
 from batchviz.trace import RunnerKind, Seconds, Trace
@@ -29,40 +29,45 @@ POLICY_WORDS = MappingProxyType(
 
 
 def compare_page() -> None:
-    """Draws the page."""
+    """Draws the page: the picture first, then the knobs that change it, then the figures."""
     st.html("<style>.stMainBlockContainer{padding-top:1.2rem;padding-bottom:3rem}</style>")
-    titles = state.preset_titles()
-    st.markdown("## Why a finished answer still has to wait")
-    preset_name, panes = _knobs(titles)
+    if "preset" not in st.session_state:
+        st.session_state["preset"] = next(iter(state.preset_titles()))
+        _take_preset()
+    preset_name = str(st.session_state["preset"])
+    slots = int(st.session_state["slots"])
+    panes = tuple((str(st.session_state[side]), slots) for side in ("left", "right"))
     scenario = state.preset(preset_name)
-    st.markdown(state.plain(scenario.look_for))
+
+    st.markdown("### Why a finished answer still has to wait")
+    st.caption(state.plain(scenario.look_for))
     bundle = state.scheduled_text(state.source_bundle(preset_name), panes)
-    stage(scenario, panes, bundle)
+    stage(scenario, panes, bundle, _knobs)
     traces = traces_from_json(bundle)
     st.caption(provenance(traces))
     _below(traces, bundle, preset_name)
 
 
-def _knobs(titles: dict[str, str]) -> tuple[str, tuple[tuple[str, int], ...]]:
-    """The row of knobs; returns the preset and (policy, slots) of each pane."""
-    names = list(titles)
-    st.session_state.setdefault("preset", names[0])
-    if "slots" not in st.session_state:
-        _take_preset()
+def _knobs() -> None:
+    """Every knob at once: what is shown is re-scheduled in a moment, without the model."""
+    titles = state.preset_titles()
     disabled = live_is_on()
     columns = st.columns([3, 2.2, 2.2, 1.6], vertical_alignment="bottom")
     columns[0].selectbox(
-        "Preset", names, key="preset", format_func=lambda name: titles[name], on_change=_take_preset, disabled=disabled
+        "Preset", list(titles), key="preset", format_func=titles.__getitem__, on_change=_take_preset, disabled=disabled
     )
-    policies = list(Policy)
-    columns[1].selectbox("Left", policies, key="left", format_func=POLICY_WORDS.__getitem__, disabled=disabled)
-    columns[2].selectbox("Right", policies, key="right", format_func=POLICY_WORDS.__getitem__, disabled=disabled)
+    for column, side in zip(columns[1:3], ("left", "right"), strict=True):
+        column.selectbox(
+            side.capitalize(), list(Policy), key=side, format_func=POLICY_WORDS.__getitem__, disabled=disabled
+        )
     columns[3].number_input(
-        "Slots", 1, MAX_SLOTS, key="slots", help="How many requests the engine runs at once.", disabled=disabled
+        "Slots",
+        1,
+        MAX_SLOTS,
+        key="slots",
+        help="How many requests the engine runs at once. Sequential always has one.",
+        disabled=disabled,
     )
-    slots = int(st.session_state["slots"])
-    panes = tuple((str(st.session_state[side]), slots) for side in ("left", "right"))
-    return str(st.session_state["preset"]), panes
 
 
 def _take_preset() -> None:
@@ -99,16 +104,41 @@ def provenance(traces: tuple[Trace, ...]) -> str:
 def _below(traces: tuple[Trace, ...], bundle: str, preset_name: str) -> None:
     """Charts, figures, downloads."""
     st.markdown("#### Where each request's time went")
-    st.vega_lite_chart(frame(gantt_rows(traces), GANTT_COLUMNS), gantt_spec(), key="gantt")
-    left, right = st.columns(2, gap="large")
-    with left:
-        st.markdown("#### What each user waited")
-        st.vega_lite_chart(frame(wait_rows(traces), WAIT_COLUMNS), waits_spec(), key="waits")
-    with right:
-        st.markdown("#### The figures")
-        st.dataframe(metric_rows(traces), hide_index=True, key="figures")
-        st.download_button(
-            "Download trace", bundle, f"{preset_name}.trace.json", "application/json", key="download", on_click="ignore"
+    for pane, column in enumerate(st.columns(len(traces), gap="large")):
+        column.markdown(f"**{state.plain(run_label(pane, traces[pane]))}**")
+        rows = gantt_rows(traces, pane)
+        column.vega_lite_chart(
+            frame(rows, GANTT_COLUMNS), gantt_spec(), key=f"gantt{pane}", height=_chart_height(traces, 24)
         )
+    left, right = st.columns(2, gap="large")
+    left.markdown("#### What each user waited")
+    left.vega_lite_chart(
+        frame(wait_rows(traces), WAIT_COLUMNS), waits_spec(), key="waits", height=_chart_height(traces, 34)
+    )
+    right.markdown("#### The figures")
+    names = [run_label(pane, trace) for pane, trace in enumerate(traces)]
+    right.dataframe(
+        metric_rows(traces),
+        hide_index=True,
+        key="figures",
+        height="content",
+        column_config={
+            "figure": st.column_config.TextColumn(width="medium"),
+            **{name: st.column_config.NumberColumn(width="small", format="%.4g") for name in (*names, "ratio")},
+        },
+    )
+    right.download_button(
+        "Download trace",
+        bundle,
+        f"{preset_name}.trace.json",
+        "application/json",
+        key="download",
+        on_click="ignore",
+        help="Both runs as JSON: every slot at every step, every decision. `python -m batchviz check` holds it to the rules.",
+    )
     with st.expander("Every request: prompts, answers and steps as a table"):
         st.dataframe(request_rows(traces), hide_index=True, key="requests")
+
+
+def _chart_height(traces: tuple[Trace, ...], per_request: int) -> int:
+    return 100 + per_request * max(len(traces[0].scenario.requests), 1)
