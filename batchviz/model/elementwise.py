@@ -34,7 +34,7 @@ class RowwiseActivation(nn.Module):
         if rows.numel() <= BLOCK:
             activated: torch.Tensor = self._activation(rows)
         else:
-            blocks = torch.split(rows, max(BLOCK // rows.shape[-1], 1), dim=-2)  # type: ignore[no-untyped-call]
+            blocks = torch.split(rows, max(BLOCK // rows.shape[-1], 1), dim=-2)
             activated = torch.cat([self._activation(block) for block in blocks], dim=-2)
         return activated[..., :width]
 
@@ -50,7 +50,7 @@ class RowwiseRotary(nn.Module):
     def forward(self, hidden: torch.Tensor, position_ids: torch.Tensor, **kwargs: Any) -> Any:
         if position_ids.shape[-1] <= self._num_rows:
             return self._rotary(hidden, position_ids=position_ids, **kwargs)
-        blocks = torch.split(position_ids, self._num_rows, dim=-1)  # type: ignore[no-untyped-call]
+        blocks = torch.split(position_ids, self._num_rows, dim=-1)
         parts = [self._rotary(hidden, position_ids=block, **kwargs) for block in blocks]
         return tuple(torch.cat(pieces, dim=-2) for pieces in zip(*parts, strict=True))
 

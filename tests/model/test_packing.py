@@ -81,7 +81,7 @@ def test_the_cache_is_used_again_only_when_its_runner_is_gone(tiny32: LoadedMode
 
 
 def test_slots_longer_than_the_model_are_refused(tiny32: LoadedModel) -> None:
-    with pytest.raises(ValueError, match="2049 positions exceeds the 2048"):
+    with pytest.raises(ValueError, match="2049 positions is more than the 2048"):
         tiny32.make_runner(1, 2049, float)
     with pytest.raises(ValueError, match="at least 1"):
         tiny32.make_runner(0, 64, float)
