@@ -1,0 +1,128 @@
+"""The page's script, run as Streamlit runs it, without a browser: every knob, every preset, nothing raised."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from batchviz.presets import PRESET_NAMES, load_scenario
+from batchviz.scenario import ScenarioError
+from batchviz.ui.live_panel import MAX_LIVE_REQUESTS, MAX_LIVE_TOKENS, live_scenario
+from batchviz.ui.state import plain
+
+APP = str(Path(__file__).parent.parent.parent / "app.py")
+
+
+def opened() -> AppTest:
+    page = AppTest.from_file(APP, default_timeout=60).run()
+    assert not page.exception
+    return page
+
+
+def payload_of(page: AppTest) -> dict[str, Any]:
+    (player,) = page.get("bidi_component")
+    data = json.loads(player.proto.json)
+    payload = data["payload"]
+    assert isinstance(payload, dict)
+    return payload
+
+
+def captions(page: AppTest) -> str:
+    return " ".join(caption.value for caption in page.caption)
+
+
+def panes_of(page: AppTest) -> list[tuple[str, int, int]]:
+    return [(pane["policy"], pane["num_slots"], pane["num_steps"]) for pane in payload_of(page)["panes"]]
+
+
+def test_the_page_opens_with_eight_chats_on_four_slots() -> None:
+    page = opened()
+    assert panes_of(page) == [("static", 4, 307), ("continuous", 4, 200)]
+    assert "measured in that run" in captions(page)
+    assert len(page.get("vega_lite_chart") or page.get("arrow_vega_lite_chart")) == 3
+
+
+@pytest.mark.parametrize("name", PRESET_NAMES)
+def test_every_preset_opens_with_its_own_policies_and_slots(name: str) -> None:
+    page = opened()
+    page.selectbox(key="preset").select(name).run()
+    assert not page.exception
+    scenario = load_scenario(name)
+    expected = [(str(p), 1 if p == "sequential" else scenario.num_slots) for p in scenario.policies]
+    assert [(policy, slots) for policy, slots, _ in panes_of(page)] == expected
+
+
+def test_with_eight_slots_the_gain_in_steps_is_gone() -> None:
+    page = opened()
+    page.number_input(key="slots").set_value(8).run()
+    assert panes_of(page) == [("static", 8, 200), ("continuous", 8, 200)]
+    assert "modelled from what the recorded steps cost" in captions(page)
+
+
+def test_any_policy_goes_in_any_pane() -> None:
+    page = opened()
+    page.selectbox(key="left").select("sequential").run()
+    page.selectbox(key="right").select("static").run()
+    page.number_input(key="slots").set_value(2).run()
+    assert not page.exception
+    assert [(policy, slots) for policy, slots, _ in panes_of(page)] == [("sequential", 1), ("static", 2)]
+    page.number_input(key="slots").set_value(64).run()
+    assert not page.exception
+
+
+def test_the_same_policy_twice_is_two_panes() -> None:
+    page = opened()
+    page.selectbox(key="left").select("continuous").run()
+    assert not page.exception
+    assert [policy for policy, _, _ in panes_of(page)] == ["continuous", "continuous"]
+
+
+def test_a_rerun_changes_nothing() -> None:
+    page = opened()
+    before = payload_of(page)
+    assert payload_of(page.run()) == before
+
+
+HOSTILE = "<img src=x onerror=alert(1)> [a](javascript:b) **c** $d$ :red[e] `f`"
+
+
+def test_text_of_strangers_becomes_neither_html_nor_markdown() -> None:
+    shown = plain(HOSTILE)
+    for mark in "<>[]()*$`:":
+        assert shown.count(f"\\{mark}") == HOSTILE.count(mark)
+
+
+ROWS = [{"prompt": "Hello", "max tokens": 5, "arrives at step": 0}]
+
+
+def test_rows_that_were_not_changed_keep_their_ids() -> None:
+    scenario = load_scenario("four-slots")
+    rows = [{"prompt": r.prompt, "max tokens": r.max_tokens, "arrives at step": 0} for r in scenario.requests]
+    rows[1]["prompt"] = HOSTILE
+    changed = live_scenario(scenario, rows)
+    assert [r.id for r in changed.requests][:3] == ["yes-no", "row-2", "capital"]
+    assert changed.requests[1].prompt == HOSTILE
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        ([], "no prompt to run"),
+        ([{"prompt": "  ", "max tokens": 5}], "no prompt to run"),
+        ([{"prompt": "a", "max tokens": 0}], "row 1: max tokens must be a whole number from 1"),
+        ([{"prompt": "a", "max tokens": MAX_LIVE_TOKENS + 1}], f"to {MAX_LIVE_TOKENS}"),
+        ([{"prompt": "a", "max tokens": None}], "row 1: max tokens"),
+        ([{"prompt": "a", "max tokens": float("nan")}], "row 1: max tokens"),
+        ([{"prompt": "a", "max tokens": 5, "arrives at step": -1}], "the step of arrival"),
+        ([{"prompt": "a" * 1001, "max tokens": 5}], "at most 1,000"),
+        (ROWS * (MAX_LIVE_REQUESTS + 1), "at most 16"),
+    ],
+)
+def test_a_table_that_cannot_run_gets_a_sentence(rows: list[dict[str, Any]], sentence: str) -> None:
+    with pytest.raises(ScenarioError) as error:
+        live_scenario(load_scenario("four-slots"), rows)
+    assert sentence in str(error.value)
