@@ -5,9 +5,11 @@ Owns: what is found and what is refused. Must not know: models.
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 import torch
 
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+DTYPES = MappingProxyType({"float32": torch.float32, "bfloat16": torch.bfloat16})
 DEVICES = ("cuda", "mps", "cpu")
 
 

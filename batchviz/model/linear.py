@@ -10,13 +10,16 @@ are those that torch's own compiler emits; they are internal, so they are looked
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import functional
 
-ROWS_HINT = {torch.float32: 8, torch.bfloat16: 1}  # for how many rows oneDNN should choose its blocks: measured
+ROWS_HINT = MappingProxyType(
+    {torch.float32: 8, torch.bfloat16: 1}
+)  # for how many rows oneDNN should choose its blocks: measured
 
 
 class PackedLinear(nn.Module):

@@ -165,7 +165,7 @@ def prepare_model(
     """
     if model.config.get_text_config()._attn_implementation != attention.NAME:
         raise ValueError(f"the model {record.name!r} cannot be batched by slot: {NOT_BATCHABLE}")
-    model.to(device).eval().requires_grad_(False)
+    model.to(device).train(False).requires_grad_(False)
     if device.type == "cpu":
         make_rowwise(model, _head_dim(model.config.get_text_config()))
     if can_pack(device, model.dtype):

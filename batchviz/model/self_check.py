@@ -16,7 +16,7 @@ from batchviz.scheduler import ScheduledSequence
 
 CAPACITY = 512
 NUM_PROMPT_TOKENS = 24
-NUM_DECODED = 3
+NUM_DECODED = 1
 SLOT = 2  # of the batch; its neighbours are 0, 1 and 3
 CHANGED = "On this machine a batch changes logits (by up to {difference:.1g}); near ties may be decided otherwise."
 SAME_BUT_PIECES = "A request has the same logits alone and in a batch, to the bit, but not with its prompt in pieces."

@@ -75,7 +75,7 @@ def test_another_architecture_with_biases_is_batched_exactly() -> None:
         num_key_value_heads=2, initializer_range=0.2, attn_implementation=attention.NAME,
     )  # fmt: skip
     record = ModelRecord("qwen", "float32", "cpu")
-    loaded = prepare_model(Qwen2ForCausalLM(config).eval(), None, record, torch.device("cpu"))
+    loaded = prepare_model(Qwen2ForCausalLM(config).train(False), None, record, torch.device("cpu"))
     requests = [request(f"r{i}", [3 + i, 5, 7 * i + 1], 6) for i in range(4)]
     _, alone = run(loaded, Policy.SEQUENTIAL, 1, requests)
     _, batched = run(loaded, Policy.CONTINUOUS, 3, requests)
@@ -97,7 +97,7 @@ def test_learned_positions_work_too() -> None:
         attn_implementation=attention.NAME,
     )  # fmt: skip
     loaded = prepare_model(
-        GPT2LMHeadModel(config).eval(), None, ModelRecord("gpt2", "float32", "cpu"), torch.device("cpu")
+        GPT2LMHeadModel(config).train(False), None, ModelRecord("gpt2", "float32", "cpu"), torch.device("cpu")
     )
     requests = [request(f"r{i}", [3 + i, 5, 7 * i + 1], 6) for i in range(4)]
     _, alone = run(loaded, Policy.SEQUENTIAL, 1, requests, capacity=64)

@@ -47,7 +47,9 @@ PROMPTS = (
 @pytest.fixture(scope="module")
 def reference(weights_folder: Path) -> Any:
     """The model as transformers runs it, without anything of ours."""
-    return AutoModelForCausalLM.from_pretrained(weights_folder, dtype=torch.float32, attn_implementation="sdpa").eval()
+    return AutoModelForCausalLM.from_pretrained(weights_folder, dtype=torch.float32, attn_implementation="sdpa").train(
+        False
+    )
 
 
 def test_twenty_prompts_get_the_tokens_of_generate(

@@ -39,7 +39,7 @@ def tiny_network(dtype: torch.dtype, seed: int = 0, implementation: str = attent
         pad_token_id=2,
         attn_implementation=implementation,
     )
-    return LlamaForCausalLM(config).to(dtype).eval()
+    return LlamaForCausalLM(config).to(dtype).train(False)
 
 
 def tiny_model(dtype: torch.dtype) -> LoadedModel:
