@@ -9,7 +9,7 @@ from pathlib import Path
 
 from batchviz.runs import as_recorded, make_config, replay_run
 from batchviz.scheduler import Policy
-from batchviz.trace import Trace
+from batchviz.trace import RunConfig, Trace
 from batchviz.trace_file import read_traces
 
 ASSETS = Path(__file__).resolve().parent.parent / "assets"
@@ -31,7 +31,11 @@ def load_recording(preset: str) -> tuple[Trace, ...]:
 
 def rescheduled(recordings: tuple[Trace, ...], policy: Policy, num_slots: int, slot_capacity: int) -> Trace:
     """This policy on this many slots: the measured run itself where it was recorded so, else a replay of its tokens."""
-    config = make_config(policy, num_slots, slot_capacity)
+    return rescheduled_as(recordings, make_config(policy, num_slots, slot_capacity))
+
+
+def rescheduled_as(recordings: tuple[Trace, ...], config: RunConfig) -> Trace:
+    """The same for a whole configuration: prefill mode, budgets and time-out too."""
     for trace in recordings:
         if trace.config == config:
             return trace

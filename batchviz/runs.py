@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from batchviz.engine import Engine, no_clock
+from batchviz.prefill import PrefillMode, make_prefill
 from batchviz.request import Request
 from batchviz.runner import Detokenizer, ModelRunner, RecordedRunner, RecordedTokens, ScriptedRunner, StepCost
 from batchviz.scenario import Scenario, ScenarioError, ScenarioRequest, check_fits, shown_text
@@ -49,11 +50,19 @@ class Run:
         self._origin = origin
         self._steps: list[StepSnapshot] = []
         self.engine = Engine(
-            make_scheduler(config.policy, config.num_slots),
+            make_scheduler(
+                config.policy,
+                config.num_slots,
+                prefill=config.prefill,
+                max_batched_tokens=config.max_batched_tokens,
+                kv_budget_tokens=config.kv_budget_tokens,
+                group_timeout=config.group_timeout,
+            ),
             runner,
             slot_capacity=config.slot_capacity,
             detokenizer=detokenizer,
             clock=clock,
+            arrival_unit=record.arrival_unit,
         )
         self.engine.add_all(requests)
 
@@ -79,9 +88,50 @@ class Run:
         return Trace(self._record, self._config, self._origin, tuple(self._steps), status, message)
 
 
-def make_config(policy: Policy, num_slots: int, slot_capacity: int = DEFAULT_SLOT_CAPACITY) -> RunConfig:
-    """A configuration; a sequential run always says one slot."""
-    return RunConfig(policy, 1 if policy is Policy.SEQUENTIAL else num_slots, slot_capacity)
+def make_config(
+    policy: Policy,
+    num_slots: int,
+    slot_capacity: int = DEFAULT_SLOT_CAPACITY,
+    *,
+    prefill: PrefillMode = PrefillMode.MIXED,
+    max_batched_tokens: int | None = None,
+    kv_budget_tokens: int | None = None,
+    group_timeout: float = 0,
+) -> RunConfig:
+    """A configuration; a sequential run always says one slot, and only a static one waits for its group.
+
+    Raises ValueError with one sentence if the token budget is missing, out of place or less than a token a slot.
+    """
+    num_slots = 1 if policy is Policy.SEQUENTIAL else num_slots
+    make_prefill(prefill, num_slots, max_batched_tokens)
+    group_timeout = group_timeout if policy is Policy.STATIC else 0
+    return RunConfig(policy, num_slots, slot_capacity, prefill, max_batched_tokens, kv_budget_tokens, group_timeout)
+
+
+def scenario_config(
+    scenario: Scenario,
+    policy: Policy,
+    num_slots: int | None = None,
+    slot_capacity: int = DEFAULT_SLOT_CAPACITY,
+    *,
+    prefill: PrefillMode | None = None,
+    max_batched_tokens: int | None = None,
+    kv_budget_tokens: int | None = None,
+    group_timeout: float | None = None,
+) -> RunConfig:
+    """What is given, and the scenario's own settings for what is None. Raises ValueError as `make_config` does."""
+    prefill = scenario.prefill if prefill is None else prefill
+    if max_batched_tokens is None and prefill is scenario.prefill:
+        max_batched_tokens = scenario.max_batched_tokens
+    return make_config(
+        policy,
+        scenario.num_slots if num_slots is None else num_slots,
+        slot_capacity,
+        prefill=prefill,
+        max_batched_tokens=max_batched_tokens,
+        kv_budget_tokens=scenario.kv_budget_tokens if kv_budget_tokens is None else kv_budget_tokens,
+        group_timeout=scenario.group_timeout if group_timeout is None else group_timeout,
+    )
 
 
 def scripted_run(scenario: Scenario, config: RunConfig) -> Run:

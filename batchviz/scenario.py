@@ -8,11 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from batchviz.prefill import PrefillMode
 from batchviz.scheduler import Policy
 
 MAX_REQUESTS = 2_000
 MAX_LENGTH = 100_000  # tokens of one prompt, and of one answer
-MAX_ARRIVAL = 1_000_000  # steps
+MAX_ARRIVAL = 1_000_000  # steps, or seconds
+MAX_GROUP_TIMEOUT = 10_000  # steps, or seconds
+MAX_TOKENS_TOGETHER = 10_000_000  # of a step's budget, and of all slots' KV positions
 MAX_SLOTS = 64
 MAX_ID_CHARACTERS = 64  # of a request's id, and of a scenario's name
 MAX_TITLE_CHARACTERS = 200
@@ -21,7 +24,7 @@ MAX_PROMPT_CHARACTERS = 20_000
 DEFAULT_NUM_SLOTS = 4
 DEFAULT_POLICIES = (Policy.STATIC, Policy.CONTINUOUS)
 
-ArrivalUnitName = Literal["steps"]  # seconds come later
+ArrivalUnitName = Literal["steps", "seconds"]
 
 
 class ScenarioError(ValueError):
@@ -51,7 +54,10 @@ class ScenarioRequest:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A workload and how it is best looked at. `policies` is what a comparison of it shows unless told otherwise."""
+    """A workload and how it is best looked at: everything after `look_for` holds unless told otherwise.
+
+    `arrival_unit` is what arrivals and `group_timeout` count. The last four mean what they mean in RunConfig.
+    """
 
     name: str
     title: str
@@ -60,6 +66,10 @@ class Scenario:
     num_slots: int = DEFAULT_NUM_SLOTS
     policies: tuple[Policy, ...] = DEFAULT_POLICIES
     arrival_unit: ArrivalUnitName = "steps"
+    prefill: PrefillMode = PrefillMode.MIXED
+    max_batched_tokens: int | None = None
+    kv_budget_tokens: int | None = None
+    group_timeout: float = 0
 
     @property
     def has_words(self) -> bool:

@@ -12,8 +12,26 @@ from pathlib import Path as FilePath
 import yaml
 from pydantic import ValidationError
 
-from batchviz.scenario import MAX_ID_CHARACTERS, Scenario, ScenarioError, ScenarioRequest, is_printable, shown_text
-from batchviz.scenario_schema import RULES, Path, RequestFields, ScenarioFields, sentence, shown_path, shown_value
+from batchviz.prefill import PrefillMode, make_prefill
+from batchviz.scenario import (
+    MAX_ID_CHARACTERS,
+    ArrivalUnitName,
+    Scenario,
+    ScenarioError,
+    ScenarioRequest,
+    is_printable,
+    shown_text,
+)
+from batchviz.scenario_schema import (
+    RULES,
+    Path,
+    RequestFields,
+    ScenarioFields,
+    read_arrival,
+    sentence,
+    shown_path,
+    shown_value,
+)
 from batchviz.scenario_text import MAX_JSON_BYTES, MAX_YAML_BYTES, Document, read_document, read_plain, too_large
 from batchviz.scheduler import Policy
 
@@ -68,6 +86,12 @@ def dump_scenario(scenario: Scenario) -> str:
         | ({"arrival": request.arrival} if request.arrival else {})
         for request in scenario.requests
     ]
+    settings = {
+        "prefill": None if scenario.prefill is PrefillMode.MIXED else str(scenario.prefill),
+        "max_batched_tokens": scenario.max_batched_tokens,
+        "kv_budget_tokens": scenario.kv_budget_tokens,
+        "group_timeout": scenario.group_timeout or None,
+    }
     data = {
         "name": scenario.name,
         "title": scenario.title,
@@ -75,6 +99,7 @@ def dump_scenario(scenario: Scenario) -> str:
         "num_slots": scenario.num_slots,
         "policies": [str(policy) for policy in scenario.policies],
         "arrival_unit": scenario.arrival_unit,
+        **{key: value for key, value in settings.items() if value is not None},
         "requests": requests,
     }
     num_characters = sum(len(request.prompt or "") for request in scenario.requests)
@@ -106,18 +131,36 @@ def _build(document: Document, default_name: str) -> Scenario:
     except ValidationError as error:
         raise _first_error(document, error) from None
     name = fields.name or _name_from(default_name)
-    requests = tuple(_build_request(document, place, request) for place, request in enumerate(fields.requests))
+    unit = fields.arrival_unit
+    requests = tuple(_build_request(document, place, request, unit) for place, request in enumerate(fields.requests))
     first_place: dict[str, int] = {}
     for place, request in enumerate(requests):
         first = first_place.setdefault(request.id, place)
         if first != place:
             problem = f"requests[{place}].id is {shown_text(request.id)} like requests[{first}].id; give each its own"
             raise document.error(("requests", place, "id"), problem)
-    policies = tuple(Policy(policy) for policy in fields.policies)
-    return Scenario(name, fields.title or name, requests, fields.look_for, fields.num_slots, policies)
+    try:
+        make_prefill(PrefillMode(fields.prefill), fields.num_slots, fields.max_batched_tokens)
+    except ValueError as error:
+        raise document.error(("max_batched_tokens",), str(error)) from None
+    return Scenario(
+        name=name,
+        title=fields.title or name,
+        requests=requests,
+        look_for=fields.look_for,
+        num_slots=fields.num_slots,
+        policies=tuple(Policy(policy) for policy in fields.policies),
+        arrival_unit=unit,
+        prefill=PrefillMode(fields.prefill),
+        max_batched_tokens=fields.max_batched_tokens,
+        kv_budget_tokens=fields.kv_budget_tokens,
+        group_timeout=fields.group_timeout,
+    )
 
 
-def _build_request(document: Document, place: int, fields: RequestFields) -> ScenarioRequest:
+def _build_request(
+    document: Document, place: int, fields: RequestFields, arrival_unit: ArrivalUnitName
+) -> ScenarioRequest:
     here: Path = ("requests", place)
     if fields.prompt is None and fields.prompt_tokens is None:
         raise document.error(here, f"{shown_path(here)} has neither prompt nor prompt_tokens; give it one of the two")
@@ -128,9 +171,12 @@ def _build_request(document: Document, place: int, fields: RequestFields) -> Sce
     if max_tokens is None:
         problem = f"{shown_path(here)}.max_tokens is missing; it must be {RULES['max_tokens']}"
         raise document.error(here, f"{problem} (or give output_tokens, an exact length)")
-    return ScenarioRequest(
-        fields.id, max_tokens, fields.prompt, fields.prompt_tokens, fields.output_tokens, fields.arrival
-    )
+    arrival = read_arrival(fields.arrival, arrival_unit)
+    if arrival is None:
+        rule = RULES["arrival in seconds" if arrival_unit == "seconds" else "arrival"]
+        problem = f"{shown_path(here)}.arrival is {shown_value(fields.arrival)}; it must be {rule}"
+        raise document.error((*here, "arrival"), problem)
+    return ScenarioRequest(fields.id, max_tokens, fields.prompt, fields.prompt_tokens, fields.output_tokens, arrival)
 
 
 def _first_error(document: Document, error: ValidationError) -> ScenarioError:

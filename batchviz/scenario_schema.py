@@ -14,10 +14,12 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from batchviz.prefill import PrefillMode
 from batchviz.scenario import (
     DEFAULT_NUM_SLOTS,
     DEFAULT_POLICIES,
     MAX_ARRIVAL,
+    MAX_GROUP_TIMEOUT,
     MAX_ID_CHARACTERS,
     MAX_LENGTH,
     MAX_LOOK_FOR_CHARACTERS,
@@ -25,6 +27,8 @@ from batchviz.scenario import (
     MAX_REQUESTS,
     MAX_SLOTS,
     MAX_TITLE_CHARACTERS,
+    MAX_TOKENS_TOGETHER,
+    ArrivalUnitName,
     is_printable,
     shown_text,
 )
@@ -44,7 +48,11 @@ RULES: Mapping[str, str] = MappingProxyType(
         "look_for": f"one line of at most {MAX_LOOK_FOR_CHARACTERS} printable characters",
         "num_slots": f"a whole number from 1 to {MAX_SLOTS}",
         "policies": f"a list of one or more of {POLICY_NAMES}, each at most once",
-        "arrival_unit": "the word steps",
+        "arrival_unit": "the word steps or the word seconds",
+        "prefill": f"one of {', '.join(PrefillMode)}",
+        "max_batched_tokens": f"a whole number from 1 to {MAX_TOKENS_TOGETHER:,}",
+        "kv_budget_tokens": f"a whole number from 1 to {MAX_TOKENS_TOGETHER:,}",
+        "group_timeout": f"a number from 0 to {MAX_GROUP_TIMEOUT:,}, in the unit of the arrivals",
         "requests": f"a list of 1 to {MAX_REQUESTS:,} requests, each with an id, a prompt and max_tokens",
         "id": f"one line of 1 to {MAX_ID_CHARACTERS} printable characters",
         "prompt": f"text of 1 to {MAX_PROMPT_CHARACTERS:,} characters, not blank, without control characters",
@@ -52,6 +60,7 @@ RULES: Mapping[str, str] = MappingProxyType(
         "max_tokens": f"a whole number from 1 to {MAX_LENGTH:,}",
         "output_tokens": f"a whole number from 1 to {MAX_LENGTH:,}",
         "arrival": f"a whole number of steps from 0 to {MAX_ARRIVAL:,}",
+        "arrival in seconds": f"a number of seconds from 0 to {MAX_ARRIVAL:,}",
     }
 )
 
@@ -78,13 +87,25 @@ def _each_once(policies: list[Policy]) -> list[Policy]:
     return policies
 
 
-def _steps(text: str) -> str:
-    if text != "steps":
+def _prefill(text: str) -> PrefillMode:
+    return PrefillMode(text)
+
+
+def _number(value: Any) -> float:
+    """What JSON and YAML call a number: true is none."""
+    if type(value) not in (int, float):
         raise ValueError
-    return text
+    return float(value)
+
+
+def read_arrival(value: Any, unit: ArrivalUnitName) -> float | None:
+    """An arrival in its unit: whole in steps, any number in seconds; None if it may not be."""
+    right_kind = type(value) is int or (type(value) is float and unit == "seconds")
+    return value if right_kind and 0 <= value <= MAX_ARRIVAL else None  # NaN is in no range
 
 
 Length = Annotated[int, Field(ge=1, le=MAX_LENGTH)]
+TokensTogether = Annotated[int, Field(ge=1, le=MAX_TOKENS_TOGETHER)]
 Id = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARACTERS), AfterValidator(_one_line)]
 Title = Annotated[str, Field(min_length=1, max_length=MAX_TITLE_CHARACTERS), AfterValidator(_one_line)]
 LookFor = Annotated[str, Field(max_length=MAX_LOOK_FOR_CHARACTERS), AfterValidator(_one_line)]
@@ -101,7 +122,7 @@ class RequestFields(BaseModel):
     prompt_tokens: Length | None = None
     max_tokens: Length | None = None
     output_tokens: Length | None = None
-    arrival: Annotated[int, Field(ge=0, le=MAX_ARRIVAL)] = 0
+    arrival: Any = 0  # depends on the unit: see read_arrival
 
 
 class ScenarioFields(BaseModel):
@@ -112,7 +133,11 @@ class ScenarioFields(BaseModel):
     look_for: LookFor = ""
     num_slots: Annotated[int, Field(ge=1, le=MAX_SLOTS)] = DEFAULT_NUM_SLOTS
     policies: Policies = list(DEFAULT_POLICIES)
-    arrival_unit: Annotated[str, AfterValidator(_steps)] = "steps"
+    arrival_unit: ArrivalUnitName = "steps"
+    prefill: Annotated[str, AfterValidator(_prefill)] = PrefillMode.MIXED
+    max_batched_tokens: TokensTogether | None = None
+    kv_budget_tokens: TokensTogether | None = None
+    group_timeout: Annotated[Any, AfterValidator(_number), Field(ge=0, le=MAX_GROUP_TIMEOUT, allow_inf_nan=False)] = 0
     requests: Annotated[list[RequestFields], Field(min_length=1, max_length=MAX_REQUESTS)]
 
 

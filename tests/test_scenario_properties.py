@@ -7,6 +7,7 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from batchviz.prefill import PrefillMode
 from batchviz.scenario import MAX_LENGTH, Scenario, ScenarioError, ScenarioRequest
 from batchviz.scenario_file import dump_scenario, parse_scenario, scenario_from_data
 from batchviz.scheduler import Policy
@@ -28,6 +29,8 @@ LENGTHS = st.integers(1, MAX_LENGTH)
 
 @st.composite
 def scenarios(draw: st.DrawFn) -> Scenario:
+    unit = draw(st.sampled_from(("steps", "seconds")))
+    num_slots, is_chunked = draw(st.integers(1, 64)), draw(st.booleans())
     ids = draw(st.lists(NAMES.map(lambda name: name[:64]).filter(str.strip), min_size=1, max_size=5, unique=True))
     requests = []
     for request_id in ids:
@@ -39,7 +42,9 @@ def scenarios(draw: st.DrawFn) -> Scenario:
                 prompt=prompt,
                 prompt_tokens=draw(LENGTHS) if prompt is None else None,
                 output_tokens=draw(st.none() | LENGTHS),
-                arrival=draw(st.integers(0, 1_000_000)),
+                arrival=draw(
+                    st.integers(0, 1_000_000) | (st.floats(0, 1_000_000) if unit == "seconds" else st.nothing())
+                ),
             )
         )
     return Scenario(
@@ -47,8 +52,15 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         title=draw(NAMES.map(lambda name: name[:200]).filter(str.strip)),
         requests=tuple(requests),
         look_for=draw(st.just("") | NAMES.map(lambda name: name[:200]).filter(str.strip)),
-        num_slots=draw(st.integers(1, 64)),
+        num_slots=num_slots,
         policies=tuple(draw(st.lists(st.sampled_from(Policy), min_size=1, max_size=3, unique=True))),
+        arrival_unit=unit,  # type: ignore[arg-type]
+        prefill=PrefillMode.CHUNKED
+        if is_chunked
+        else draw(st.sampled_from((PrefillMode.MIXED, PrefillMode.EXCLUSIVE))),
+        max_batched_tokens=draw(st.integers(num_slots, 10_000_000)) if is_chunked else None,
+        kv_budget_tokens=draw(st.none() | st.integers(1, 10_000_000)),
+        group_timeout=draw(st.integers(0, 10_000) | st.floats(0, 10_000)),
     )
 
 
