@@ -10,8 +10,10 @@ import difflib
 import os
 from importlib import resources
 
+from batchviz.given_file import shown_source
 from batchviz.scenario import Scenario, ScenarioError, shown_text
-from batchviz.scenario_file import parse_scenario, read_scenario_file, shown_source
+from batchviz.scenario_file import parse_scenario, read_scenario_file
+from batchviz.workload_file import NO_CUT, WORKLOAD_SUFFIXES, Cut, read_workload_file
 
 PRESET_NAMES = ("four-slots", "eight-chats", "sixteen-chats", "one-at-a-time")  # words, for the real model
 SCRIPTED_PRESET_NAMES = ("golden-lengths", "equal-lengths", "long-one-last", "static-worse-than-sequential")  # no words
@@ -27,9 +29,15 @@ def list_scripted_presets() -> tuple[Scenario, ...]:
     return tuple(map(_read_preset, SCRIPTED_PRESET_NAMES))
 
 
-def load_scenario(name_or_path: str) -> Scenario:
-    """A preset by its name, or a YAML or JSON file by its path. Raises ScenarioError: one sentence."""
+def load_scenario(name_or_path: str, cut: Cut = NO_CUT) -> Scenario:
+    """A preset by its name, or a YAML, JSON, CSV or JSONL file by its path. Raises ScenarioError: one sentence.
+
+    `cut` is for the recorded workloads, CSV and JSONL, which may hold more than a scenario may.
+    """
     known = PRESET_NAMES + SCRIPTED_PRESET_NAMES
+    is_workload = name_or_path.lower().endswith(WORKLOAD_SUFFIXES)
+    if cut != NO_CUT and not is_workload:
+        raise ScenarioError(f"{shown_text(name_or_path)} cannot be cut: a limit or a rate is for .csv and .jsonl files")
     if name_or_path in known:
         return _read_preset(name_or_path)
     looks_like_name = os.sep not in name_or_path and "/" not in name_or_path and "." not in name_or_path
@@ -38,9 +46,9 @@ def load_scenario(name_or_path: str) -> Scenario:
         advice = f"did you mean {close[0]}?" if close else f"the presets are {', '.join(known)}"
         raise ScenarioError(f"there is no preset and no file called {shown_text(name_or_path, 80)}; {advice}")
     if not _exists(name_or_path):
-        message = f"{shown_source(name_or_path)} does not exist; give the path of a YAML or JSON file"
+        message = f"{shown_source(name_or_path)} does not exist; give the path of a YAML, JSON, CSV or JSONL file"
         raise ScenarioError(f"{message}, or a preset: {', '.join(known)}")
-    return read_scenario_file(name_or_path)
+    return read_workload_file(name_or_path, cut) if is_workload else read_scenario_file(name_or_path)
 
 
 def _exists(path: str) -> bool:

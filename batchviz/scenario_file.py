@@ -6,20 +6,18 @@ Owns: reading and writing files, and what holds between keys. Must not know: pre
 from __future__ import annotations
 
 import os
-import stat
 from pathlib import Path as FilePath
 
 import yaml
 from pydantic import ValidationError
 
+from batchviz.given_file import name_from, read_given_file, shown_source, too_large
 from batchviz.prefill import PrefillMode, make_prefill
 from batchviz.scenario import (
-    MAX_ID_CHARACTERS,
     ArrivalUnitName,
     Scenario,
     ScenarioError,
     ScenarioRequest,
-    is_printable,
     shown_text,
 )
 from batchviz.scenario_schema import (
@@ -32,7 +30,7 @@ from batchviz.scenario_schema import (
     shown_path,
     shown_value,
 )
-from batchviz.scenario_text import MAX_JSON_BYTES, MAX_YAML_BYTES, Document, read_document, read_plain, too_large
+from batchviz.scenario_text import MAX_JSON_BYTES, MAX_YAML_BYTES, Document, read_document, read_plain
 from batchviz.scheduler import Policy
 
 
@@ -41,29 +39,8 @@ def read_scenario_file(path: str | os.PathLike[str]) -> Scenario:
     given = os.fspath(path)
     is_json = given.lower().endswith(".json")
     limit, kind = (MAX_JSON_BYTES, "JSON") if is_json else (MAX_YAML_BYTES, "YAML")
-    source = shown_source(given)
-    try:
-        status = os.stat(given)
-        if stat.S_ISDIR(status.st_mode):
-            raise ScenarioError(f"{source} is a folder; name a YAML or JSON file in it")
-        if not stat.S_ISREG(status.st_mode):
-            raise ScenarioError(f"{source} is not a regular file; save the scenario as a YAML or JSON file")
-        if status.st_size > limit:  # said before anything is read
-            raise too_large(source, status.st_size, limit, kind)
-        with open(given, "rb") as file:
-            content = file.read(limit + 1)
-    except FileNotFoundError:
-        raise ScenarioError(f"{source} does not exist; give the path of a YAML or JSON file") from None
-    except PermissionError:
-        raise ScenarioError(f"{source} may not be read by you; change its permissions or copy it") from None
-    except OSError as error:
-        reason = (error.strerror or "an input error").lower()
-        raise ScenarioError(f"{source} cannot be read ({reason}); give the path of a YAML or JSON file") from None
-    except ScenarioError:
-        raise
-    except ValueError:
-        raise ScenarioError(f"{source} is not a file name; give the path of a YAML or JSON file") from None
-    return parse_scenario(content, source, is_json=is_json, default_name=FilePath(given).stem)
+    content = read_given_file(given, limit, f"a scenario in {kind}", "YAML or JSON")
+    return parse_scenario(content, given, is_json=is_json, default_name=FilePath(given).stem)
 
 
 def parse_scenario(content: bytes, source: str, *, is_json: bool, default_name: str = "scenario") -> Scenario:
@@ -104,10 +81,10 @@ def dump_scenario(scenario: Scenario) -> str:
     }
     num_characters = sum(len(request.prompt or "") for request in scenario.requests)
     if num_characters > MAX_YAML_BYTES:  # said before minutes are spent on writing it
-        raise too_large(f"scenario {shown_text(scenario.name)}", num_characters, MAX_YAML_BYTES, "YAML")
+        raise too_large(f"scenario {shown_text(scenario.name)}", num_characters, MAX_YAML_BYTES, "a scenario in YAML")
     text = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
     if len(text.encode()) > MAX_YAML_BYTES:
-        raise too_large(f"scenario {shown_text(scenario.name)}", len(text.encode()), MAX_YAML_BYTES, "YAML")
+        raise too_large(f"scenario {shown_text(scenario.name)}", len(text.encode()), MAX_YAML_BYTES, "a scenario in YAML")
     return text
 
 
@@ -130,7 +107,7 @@ def _build(document: Document, default_name: str) -> Scenario:
         fields = ScenarioFields.model_validate(document.data)
     except ValidationError as error:
         raise _first_error(document, error) from None
-    name = fields.name or _name_from(default_name)
+    name = fields.name or name_from(default_name)
     unit = fields.arrival_unit
     requests = tuple(_build_request(document, place, request, unit) for place, request in enumerate(fields.requests))
     first_place: dict[str, int] = {}
@@ -184,14 +161,3 @@ def _first_error(document: Document, error: ValidationError) -> ScenarioError:
     problems = error.errors(include_url=False, include_context=False)
     problem = next((each for each in problems if each["type"] != "missing"), problems[0])
     return document.error(tuple(problem["loc"]), sentence(problem["type"], tuple(problem["loc"]), problem["input"]))
-
-
-def _name_from(stem: str) -> str:
-    """A scenario without a name is called after its file, as far as that name can be printed."""
-    name = "".join(filter(is_printable, stem)).strip()[:MAX_ID_CHARACTERS].strip()
-    return name or "scenario"
-
-
-def shown_source(path: str) -> str:
-    """A file's name as messages show it: without quotes, and safe on a terminal."""
-    return shown_text(path, limit=200)[1:-1]

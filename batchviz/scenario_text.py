@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 import yaml
 
+from batchviz.given_file import too_large
 from batchviz.scenario import ScenarioError, is_printable, shown_text
 from batchviz.scenario_schema import Path
 
@@ -63,7 +64,7 @@ def read_document(content: bytes, source: str, *, is_json: bool) -> Document:
     """Reads a whole file. `source` is what messages call it and must be safe to print. Raises ScenarioError."""
     limit, kind = (MAX_JSON_BYTES, "JSON") if is_json else (MAX_YAML_BYTES, "YAML")
     if len(content) > limit:
-        raise too_large(source, len(content), limit, kind)
+        raise too_large(source, len(content), limit, f"a scenario in {kind}")
     try:
         text = _decode(content)
         if is_json:
@@ -72,12 +73,6 @@ def read_document(content: bytes, source: str, *, is_json: bool) -> Document:
         return Document(source, data, text, lines)
     except Problem as problem:
         raise ScenarioError(f"{source}, line {problem.line}: {problem.message}") from None
-
-
-def too_large(source: str, num_bytes: int, limit: int, kind: str) -> ScenarioError:
-    size = f"{num_bytes / 1_000_000:,.1f} MB" if num_bytes >= 1_000_000 else f"{num_bytes / 1000:,.0f} kB"
-    allowed = f"{limit // 1_000_000} MB" if limit >= 1_000_000 else f"{limit // 1000} kB"
-    return ScenarioError(f"{source} has {size}; a scenario in {kind} has at most {allowed}")
 
 
 def _decode(content: bytes) -> str:
