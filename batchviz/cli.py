@@ -17,16 +17,37 @@ from rich.table import Table
 
 from batchviz import __version__
 from batchviz.check import check_trace
-from batchviz.cli_runs import RunnerChoice, RunOptions, Terminal, make_traces
+from batchviz.cli_options import (
+    BatchedTokensOption,
+    CapacityOption,
+    DeviceOption,
+    DtypeOption,
+    GroupTimeoutOption,
+    KvBudgetOption,
+    LimitOption,
+    ModelOption,
+    OutputOption,
+    PrefillOption,
+    RateOption,
+    RunnerOption,
+    ScenarioArgument,
+    SeedOption,
+    SlotsOption,
+    TemperatureOption,
+    TopPOption,
+    TotalTokensOption,
+)
+from batchviz.cli_runs import Knobs, RunOptions, Terminal, make_traces
 from batchviz.export.compare_json import to_compare
 from batchviz.export.text import to_text
 from batchviz.presets import list_presets, list_scripted_presets, load_scenario
 from batchviz.recordings import has_recording
 from batchviz.request import SamplingParams
-from batchviz.scenario import MAX_SLOTS, Scenario
+from batchviz.scenario import Scenario
 from batchviz.scheduler import Policy
 from batchviz.trace import Trace, TraceStatus
 from batchviz.trace_file import read_traces, write_traces
+from batchviz.workload_file import Cut
 
 app = typer.Typer(
     name="batchviz",
@@ -37,27 +58,6 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-ScenarioArgument = Annotated[str, typer.Argument(metavar="SCENARIO", help="A preset's name, or a YAML or JSON file.")]
-RunnerOption = Annotated[
-    RunnerChoice | None,
-    typer.Option(
-        help="scripted: lengths only, no model. recorded: the tokens of the shipped recording. model: the real model, "
-        "now. Default: scripted where every length is given and no words are, recorded where there is a recording, "
-        "else model."
-    ),
-]
-SlotsOption = Annotated[int | None, typer.Option(min=1, max=MAX_SLOTS, help="Slots. Default: the scenario's.")]
-CapacityOption = Annotated[int, typer.Option(min=2, max=1_000_000, help="KV positions of one slot.")]
-SeedOption = Annotated[int, typer.Option(min=0, help="Seed of all sampling; each request draws by its own.")]
-TemperatureOption = Annotated[float, typer.Option(min=0.0, max=10.0, help="0 is greedy.")]
-TopPOption = Annotated[float, typer.Option(min=0.01, max=1.0, help="Sample from the likeliest tokens of this mass.")]
-DeviceOption = Annotated[str | None, typer.Option(help="cuda, mps or cpu. Default: the best there is.")]
-DtypeOption = Annotated[
-    str | None, typer.Option(help="bfloat16, float16 or float32. Default: what the device does well.")
-]
-ModelOption = Annotated[str | None, typer.Option(help="A local folder or a hub id. Default: SmolLM2-135M-Instruct.")]
-OutputOption = Annotated[Path | None, typer.Option("--output", "-o", help="Write the trace here (.json or .json.gz).")]
-
 
 @app.command()
 def compare(
@@ -66,6 +66,13 @@ def compare(
     policies: Annotated[str | None, typer.Option(help="Comma-separated: sequential, static, continuous.")] = None,
     slots: SlotsOption = None,
     slot_capacity: CapacityOption = 1024,
+    prefill: PrefillOption = None,
+    max_batched_tokens: BatchedTokensOption = None,
+    kv_budget_tokens: KvBudgetOption = None,
+    group_timeout: GroupTimeoutOption = None,
+    limit: LimitOption = None,
+    max_total_tokens: TotalTokensOption = None,
+    rate: RateOption = None,
     seed: SeedOption = 0,
     temperature: TemperatureOption = 0.0,
     top_p: TopPOption = 1.0,
@@ -77,9 +84,10 @@ def compare(
 ) -> None:
     """Run the same requests under several policies, and show the slots and what each user waited."""
     sampling = SamplingParams(temperature, top_p, seed)
-    options = RunOptions(runner, slots, slot_capacity, sampling, model, device, dtype)
+    knobs = Knobs(slots, slot_capacity, prefill, max_batched_tokens, kv_budget_tokens, group_timeout)
+    options = RunOptions(runner, knobs, sampling, model, device, dtype)
     with Terminal() as terminal:
-        loaded = load_scenario(scenario)
+        loaded = load_scenario(scenario, Cut(limit, max_total_tokens, rate))
         traces = make_traces(loaded, _policies(policies, loaded), options, terminal)
         if output is not None:
             write_traces(output, traces)
@@ -97,6 +105,13 @@ def run(
     policy: Annotated[Policy, typer.Option(help="How to batch.")] = Policy.CONTINUOUS,
     slots: SlotsOption = None,
     slot_capacity: CapacityOption = 1024,
+    prefill: PrefillOption = None,
+    max_batched_tokens: BatchedTokensOption = None,
+    kv_budget_tokens: KvBudgetOption = None,
+    group_timeout: GroupTimeoutOption = None,
+    limit: LimitOption = None,
+    max_total_tokens: TotalTokensOption = None,
+    rate: RateOption = None,
     seed: SeedOption = 0,
     temperature: TemperatureOption = 0.0,
     top_p: TopPOption = 1.0,
@@ -107,9 +122,10 @@ def run(
 ) -> None:
     """Run one policy and write its trace; the trace's path is the last line on stdout."""
     sampling = SamplingParams(temperature, top_p, seed)
-    options = RunOptions(runner, slots, slot_capacity, sampling, model, device, dtype)
+    knobs = Knobs(slots, slot_capacity, prefill, max_batched_tokens, kv_budget_tokens, group_timeout)
+    options = RunOptions(runner, knobs, sampling, model, device, dtype)
     with Terminal() as terminal:
-        loaded = load_scenario(scenario)
+        loaded = load_scenario(scenario, Cut(limit, max_total_tokens, rate))
         traces = make_traces(loaded, (policy,), options, terminal)
         path = output or Path(f"{loaded.name}-{policy}.trace.json")
         write_traces(path, traces)

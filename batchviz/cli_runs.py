@@ -17,9 +17,10 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from batchviz.prefill import PrefillMode
 from batchviz.recordings import has_recording, load_recording
 from batchviz.request import SamplingParams
-from batchviz.runs import Run, make_config, replay_run, scripted_run
+from batchviz.runs import Run, replay_run, scenario_config, scripted_run
 from batchviz.scenario import Scenario, ScenarioError, shown_text
 from batchviz.scheduler import Policy
 from batchviz.trace import RunConfig, Trace, TraceStatus
@@ -34,12 +35,36 @@ class RunnerChoice(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Knobs:
+    """What a run's configuration is made from. None: as the scenario says."""
+
+    num_slots: int | None
+    slot_capacity: int
+    prefill: PrefillMode | None
+    max_batched_tokens: int | None
+    kv_budget_tokens: int | None
+    group_timeout: float | None
+
+    def config(self, scenario: Scenario, policy: Policy) -> RunConfig:
+        """Raises ValueError with one sentence."""
+        return scenario_config(
+            scenario,
+            policy,
+            self.num_slots,
+            self.slot_capacity,
+            prefill=self.prefill,
+            max_batched_tokens=self.max_batched_tokens,
+            kv_budget_tokens=self.kv_budget_tokens,
+            group_timeout=self.group_timeout,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class RunOptions:
     """What the options of `compare` and `run` say."""
 
     runner: RunnerChoice | None
-    num_slots: int | None
-    slot_capacity: int
+    knobs: Knobs
     sampling: SamplingParams
     model: str | None
     device: str | None
@@ -102,8 +127,9 @@ def make_traces(
     scenario: Scenario, policies: Sequence[Policy], options: RunOptions, terminal: Terminal
 ) -> tuple[Trace, ...]:
     """Runs every policy in turn. After Ctrl-C: the finished runs, and the interrupted one as far as it came."""
-    num_slots = options.num_slots or scenario.num_slots
-    configs = [make_config(policy, num_slots, options.slot_capacity) for policy in policies]
+    if options.knobs.group_timeout and Policy.STATIC not in policies:
+        raise ValueError(f"--group-timeout belongs to the policy static; the policy here is {', '.join(policies)}")
+    configs = [options.knobs.config(scenario, policy) for policy in policies]
     traces: list[Trace] = []
     start = _starter(scenario, options, terminal)
     for config in configs:
@@ -138,7 +164,7 @@ def _starter(scenario: Scenario, options: RunOptions, terminal: Terminal) -> Cal
         dtype=options.dtype,
         progress=terminal.progress,
     )
-    record = live.prepare(scenario, options.slot_capacity, options.sampling)
+    record = live.prepare(scenario, options.knobs.slot_capacity, options.sampling)
     return lambda config: live.start(record, config)
 
 

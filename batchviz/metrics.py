@@ -103,6 +103,13 @@ class RequestResult:
         return self.delivered_step - self.finished_step
 
     @property
+    def withheld_s(self) -> float | None:
+        """Delivered - last token, in seconds: how long a finished answer was kept from its user."""
+        return (
+            self.delivered_s - self.token_times_s[-1] if self.delivered_s is not None and self.token_times_s else None
+        )
+
+    @property
     def ttft_s(self) -> float | None:
         """First token - arrival, in seconds."""
         return self.token_times_s[0] - self.arrival_s if self.token_times_s and self.arrival_s is not None else None
@@ -150,6 +157,9 @@ class RunMetrics:
     mean_tpot_s: float | None
     mean_queue_steps: float | None
     mean_withheld_steps: float | None
+    mean_queue_s: float | None
+    mean_withheld_s: float | None
+    max_e2e_s: float | None
 
 
 def slot_steps(trace: Trace) -> SlotSteps:
@@ -235,6 +245,9 @@ def run_metrics(trace: Trace, results: Sequence[RequestResult] | None = None) ->
         mean_tpot_s=_mean(result.tpot_s for result in counted),
         mean_queue_steps=_mean(result.queue_steps for result in counted),
         mean_withheld_steps=_mean(result.withheld_steps for result in counted),
+        mean_queue_s=_mean(result.queue_s for result in counted),
+        mean_withheld_s=_mean(result.withheld_s for result in counted),
+        max_e2e_s=max((result.e2e_s for result in counted if result.e2e_s is not None), default=None),
     )
 
 

@@ -13,7 +13,7 @@ from batchviz.engine import Engine, no_clock
 from batchviz.prefill import PrefillMode, make_prefill
 from batchviz.request import Request
 from batchviz.runner import Detokenizer, ModelRunner, RecordedRunner, RecordedTokens, ScriptedRunner, StepCost
-from batchviz.scenario import Scenario, ScenarioError, ScenarioRequest, check_fits, shown_text
+from batchviz.scenario import MAX_GROUP_TIMEOUT, Scenario, ScenarioError, ScenarioRequest, check_fits, shown_text
 from batchviz.scheduler import Policy, make_scheduler
 from batchviz.trace import (
     ArrivalUnit,
@@ -102,6 +102,8 @@ def make_config(
 
     Raises ValueError with one sentence if the token budget is missing, out of place or less than a token a slot.
     """
+    if not 0 <= group_timeout <= MAX_GROUP_TIMEOUT:  # NaN is in no range
+        raise ValueError(f"group_timeout is {group_timeout:g}; it must be a number from 0 to {MAX_GROUP_TIMEOUT:,}")
     num_slots = 1 if policy is Policy.SEQUENTIAL else num_slots
     make_prefill(prefill, num_slots, max_batched_tokens)
     group_timeout = group_timeout if policy is Policy.STATIC else 0

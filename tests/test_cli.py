@@ -48,15 +48,20 @@ def test_compare_json_is_the_contract(scenario: str) -> None:
     data: dict[str, Any] = json.loads(done.stdout)
     assert data["schema"] == "batchviz-compare/1"
     static, continuous = data["runs"]
-    assert static | {"duration_s": 0, "metrics": 0, "requests": 0} == {
+    assert static | {"duration_s": 0, "metrics": 0, "requests": 0, "kv": 0} == {
         "policy": "static", "num_slots": 2, "prefill": "mixed", "slot_capacity": 1024, "num_steps": 9, "duration_s": 0,
         "slot_steps": {"prefill": 3, "decode": 8, "stalled": 0, "held": 4, "empty": 3},
+        "max_batched_tokens": None, "kv_budget_tokens": None, "group_timeout": 0,
         "runner": "scripted", "clock": "steps", "seconds": "modelled", "status": "complete", "exact": None,
-        "metrics": 0, "requests": 0,
+        "metrics": 0, "requests": 0, "kv": 0,
     }  # fmt: skip
     for key in ("throughput_tok_s", "slot_utilization", "mean_e2e_steps", "mean_e2e_s", "mean_ttft_steps",
-                "mean_ttft_s", "mean_tpot_s", "mean_queue_steps", "max_e2e_steps"):  # fmt: skip
+                "mean_ttft_s", "mean_tpot_s", "mean_queue_steps", "max_e2e_steps", "mean_queue_s", "max_e2e_s"):  # fmt: skip
         assert key in static["metrics"]
+    assert static["kv"] == {
+        "reserved_position_steps": 168 + 39, "used_position_steps": 140 + 33, "unused_position_steps": 34,
+        "held_position_steps": 44, "used_share": 0.835749, "peak_reserved": 28, "peak_used": 26,
+    }  # fmt: skip
     late = continuous["requests"][2]
     assert late | {"e2e_steps": 0} == {
         "id": "late", "slot": 0, "arrival": 1, "admitted_step": 2, "first_token_step": 2, "finished_step": 4,
@@ -76,6 +81,53 @@ def test_compare_draws_the_slots(scenario: str) -> None:
 def test_sequential_always_says_one_slot(scenario: str) -> None:
     done = batchviz("compare", scenario, "--policies", "sequential", "--slots", "8", "--json")
     assert json.loads(done.stdout)["runs"][0]["num_slots"] == 1
+
+
+WORKLOAD = "TIMESTAMP,ContextTokens,GeneratedTokens\n" + "\n".join(
+    f"2023-11-16 18:15:{second:02}.{second}000000,{20 * second},{second}" for second in range(10, 40, 3)
+)
+
+
+@pytest.fixture
+def workload(tmp_path: Path) -> str:
+    path = tmp_path / "azure.csv"
+    path.write_text(WORKLOAD)
+    return str(path)
+
+
+def test_every_knob_reaches_the_run(scenario: str, tmp_path: Path) -> None:
+    knobs = ("--prefill", "chunked", "--max-batched-tokens", "6", "--kv-budget-tokens", "30", "--group-timeout", "3.5")
+    done = batchviz("compare", scenario, *knobs, "--json", "-o", str(tmp_path / "t.json"))
+    assert done.returncode == 0, done.stderr
+    static, continuous = json.loads(done.stdout)["runs"]
+    for run, timeout in ((static, 3.5), (continuous, 0)):
+        assert (run["prefill"], run["max_batched_tokens"], run["kv_budget_tokens"]) == ("chunked", 6, 30)
+        assert run["group_timeout"] == timeout
+        assert run["kv"]["peak_reserved"] <= 30
+    assert static["slot_steps"]["stalled"] > 0
+    assert [trace.config.max_batched_tokens for trace in read_traces(tmp_path / "t.json")] == [6, 6]
+    checked = batchviz("check", str(tmp_path / "t.json"))
+    assert checked.returncode == 0, checked.stdout
+
+
+def test_a_recording_is_replayed_under_every_knob(tmp_path: Path) -> None:
+    path = str(tmp_path / "t.json")
+    done = batchviz("run", "four-slots", "--prefill", "exclusive", "--kv-budget-tokens", "400", "-o", path)
+    assert done.returncode == 0, done.stderr
+    (trace,) = read_traces(Path(path))
+    assert (trace.origin.runner, trace.config.prefill, trace.config.kv_budget_tokens) == ("recorded", "exclusive", 400)
+    assert batchviz("check", path).returncode == 0
+
+
+def test_a_recorded_workload_is_cut_and_runs_in_seconds(workload: str) -> None:
+    cut = ("--limit", "8", "--max-total-tokens", "600", "--rate", "0.5")
+    done = batchviz("compare", workload, *cut, "--slots", "2", "--json")
+    assert done.returncode == 0, done.stderr
+    static = json.loads(done.stdout)["runs"][0]
+    assert (static["clock"], static["runner"]) == ("seconds", "scripted")
+    assert [request["id"] for request in static["requests"]] == [f"line-{n}" for n in range(2, 9)]
+    assert static["requests"][-1]["arrival"] == 12, "seven requests, one every two seconds"
+    assert "no model, lengths only" in batchviz("compare", workload, *cut).stdout
 
 
 def test_run_writes_a_trace_that_check_accepts(scenario: str, tmp_path: Path) -> None:
@@ -110,6 +162,16 @@ BAD = [
     (("compare", "golden-lengths", "--runner", "recorded"), "there is no recording of 'golden-lengths'"),
     (("compare", "golden-lengths", "--slot-capacity", "8"), "a slot has 8; shorten the prompt"),
     (("compare", "eight-chats", "--runner", "scripted"), "has no output_tokens"),
+    (("compare", "golden-lengths", "--prefill", "eager"), "--prefill"),
+    (("compare", "golden-lengths", "--prefill", "chunked"), "chunked needs max_batched_tokens, at least one for each"),
+    (("compare", "golden-lengths", "--max-batched-tokens", "9"), "belongs to prefill mode chunked; the mode is mixed"),
+    (("run", "golden-lengths", "--prefill", "chunked", "--max-batched-tokens", "3"), "4 slots need at least 4"),
+    (("run", "golden-lengths", "--kv-budget-tokens", "0"), "--kv-budget-tokens"),
+    (("run", "golden-lengths", "--group-timeout", "3"), "belongs to the policy static; the policy here is continuous"),
+    (("run", "golden-lengths", "--group-timeout", "nan"), "--group-timeout"),
+    (("run", "golden-lengths", "--limit", "3"), "'golden-lengths' cannot be cut"),
+    (("run", "no-such.csv", "--rate", "nan"), "the rate is nan; it must be a number of requests per second above 0"),
+    (("run", "no-such.csv"), "no-such.csv does not exist; give the path of a YAML, JSON, CSV or JSONL file"),
     (("check", "no-such-file.json"), "does not exist"),
     (("check", "README.md"), "this is not JSON"),
 ]

@@ -92,3 +92,9 @@ BAD = [
 @pytest.mark.parametrize(("settings", "said"), BAD, ids=[settings.split("\n")[0] for settings, _ in BAD])
 def test_settings_that_cannot_be_are_refused(settings: str, said: str) -> None:
     assert said in refusal(settings + REQUESTS)
+
+
+@pytest.mark.parametrize("group_timeout", [-1, 10_001, float("nan"), float("inf")])
+def test_a_configuration_waits_a_bearable_time(group_timeout: float) -> None:
+    with pytest.raises(ValueError, match="it must be a number from 0 to 10,000"):
+        make_config(Policy.STATIC, 2, group_timeout=group_timeout)

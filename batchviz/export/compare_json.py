@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from batchviz.kv_metrics import kv_totals
 from batchviz.metrics import RequestResult, RunMetrics, request_results, run_metrics
 from batchviz.trace import Trace
 
@@ -35,6 +36,9 @@ def _run(trace: Trace) -> dict[str, Any]:
         "policy": trace.config.policy,
         "num_slots": trace.config.num_slots,
         "prefill": trace.config.prefill,
+        "max_batched_tokens": trace.config.max_batched_tokens,
+        "kv_budget_tokens": trace.config.kv_budget_tokens,
+        "group_timeout": trace.config.group_timeout,
         "slot_capacity": trace.config.slot_capacity,
         "num_steps": metrics.num_steps,
         "duration_s": round(metrics.duration_s, 6),
@@ -45,6 +49,7 @@ def _run(trace: Trace) -> dict[str, Any]:
         "status": trace.status,
         "exact": model.exact if model else None,
         "metrics": _metrics(metrics),
+        "kv": _kv(trace),
         "requests": [_request(result, trace) for result in results],
     }
 
@@ -52,6 +57,21 @@ def _run(trace: Trace) -> dict[str, Any]:
 def _metrics(metrics: RunMetrics) -> dict[str, Any]:
     plain = {key: value for key, value in asdict(metrics).items() if key not in OWN_KEYS}
     return {key: round(value, 6) if isinstance(value, float) else value for key, value in plain.items()}
+
+
+def _kv(trace: Trace) -> dict[str, Any]:
+    """KV positions summed over the steps, and the most in one step."""
+    totals = kv_totals(trace)
+    share = totals.used_share
+    return {
+        "reserved_position_steps": totals.reserved,
+        "used_position_steps": totals.used,
+        "unused_position_steps": totals.unused,
+        "held_position_steps": totals.held,
+        "used_share": None if share is None else round(share, 6),
+        "peak_reserved": totals.peak_reserved,
+        "peak_used": totals.peak_used,
+    }
 
 
 def _request(result: RequestResult, trace: Trace) -> dict[str, Any]:
