@@ -37,4 +37,3 @@ def choose_dtype(name: str | None, device: torch.device) -> torch.dtype:
     if name not in DTYPES:
         raise ValueError(f"dtype {name!r} is unknown; there are {', '.join(DTYPES)}")
     return DTYPES[name]
-
