@@ -139,8 +139,8 @@ def record(
     device: DeviceOption = None,
     dtype: DtypeOption = None,
 ) -> None:
-    """Record the shipped traces anew, from the real model on this machine."""
-    from batchviz.record import record_presets  # loads torch
+    """Record the shipped traces anew: words from the real model on this machine, lengths alone without it."""
+    from batchviz.record import record_presets
 
     with Terminal() as terminal:
         for path in record_presets(presets or [], device, dtype, terminal):

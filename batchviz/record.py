@@ -1,6 +1,7 @@
-"""Records the shipped traces from the real model: what `python -m batchviz record` does.
+"""Records the shipped traces: what `python -m batchviz record` does.
 
-Owns: the order of recording and the warm-up before it. Must not know: pages. Importing it loads torch.
+Owns: the order of recording, and the warm-up before a real run. Must not know: pages. Presets of lengths alone need no
+model, and where only such are asked for torch is not loaded.
 """
 
 from __future__ import annotations
@@ -8,41 +9,79 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from batchviz.check import check_trace
 from batchviz.cli_runs import Terminal
-from batchviz.live import LiveModel
-from batchviz.presets import PRESET_NAMES, load_scenario
+from batchviz.presets import PRESET_NAMES, SCRIPTED_PRESET_NAMES, UNRECORDED_PRESET_NAMES, load_scenario
 from batchviz.recordings import recording_path
-from batchviz.runs import DEFAULT_SLOT_CAPACITY, make_config
-from batchviz.scenario import ScenarioError
-from batchviz.trace import Trace
+from batchviz.runs import DEFAULT_SLOT_CAPACITY, Run, scenario_config, scripted_run
+from batchviz.scenario import Scenario, ScenarioError
+from batchviz.trace import RunConfig, Trace
 from batchviz.trace_file import write_traces
 
+if TYPE_CHECKING:
+    from batchviz.live import LiveModel
+
 WARM_UP_STEPS = 40
+WORD_PRESET_NAMES = PRESET_NAMES + UNRECORDED_PRESET_NAMES
 
 
-def record_presets(names: Sequence[str], device: str | None, dtype: str | None, terminal: Terminal) -> Iterator[Path]:
-    """Yields each file as it is written. Raises ScenarioError for an unknown preset before anything is run."""
+def record_presets(
+    names: Sequence[str], device: str | None, dtype: str | None, terminal: Terminal, folder: Path | None = None
+) -> Iterator[Path]:
+    """Yields each file as it is written; without names, every preset. `folder` is where, if not among the assets.
+
+    Raises ScenarioError for an unknown preset before anything is run.
+    """
+    known = SCRIPTED_PRESET_NAMES + WORD_PRESET_NAMES
     for name in names:
-        if name not in PRESET_NAMES:
-            raise ScenarioError(f"{name!r} is not a preset with words; there are {', '.join(PRESET_NAMES)}")
-    live = LiveModel.load(time.perf_counter, device=device, dtype=dtype, progress=terminal.progress)
-    for name in names or PRESET_NAMES:
-        scenario = load_scenario(name)
-        record = live.prepare(scenario, DEFAULT_SLOT_CAPACITY)
-        configs = [make_config(policy, scenario.num_slots) for policy in scenario.policies]
-        warm_up = live.start(record, configs[-1])
-        for _ in range(WARM_UP_STEPS):
-            warm_up.step()
-        traces: list[Trace] = []
-        for config in configs:
-            terminal.progress(f"recording {name}, {config.policy}", None)
-            trace = live.start(record, config).finish()
-            problems = check_trace(trace)
-            assert not problems, problems
-            traces.append(trace)
-        path = recording_path(name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_traces(path, traces)
-        yield path
+        if name not in known:
+            raise ScenarioError(f"{name!r} is not a preset; there are {', '.join(known)}")
+    for name in names or known:
+        if name in SCRIPTED_PRESET_NAMES:
+            yield _write(name, scripted_traces(name), folder)
+    words = [name for name in names or known if name in WORD_PRESET_NAMES]
+    if words:
+        from batchviz.live import LiveModel  # loads torch
+
+        live = LiveModel.load(time.perf_counter, device=device, dtype=dtype, progress=terminal.progress)
+        for name in words:
+            yield _write(name, _model_traces(live, load_scenario(name), terminal), folder)
+
+
+def scripted_traces(name: str) -> list[Trace]:
+    """The runs of a preset of lengths alone: no model, time modelled, the same on every machine."""
+    scenario = load_scenario(name)
+    return [_checked(scripted_run(scenario, config)) for config in _configs(scenario)]
+
+
+def _model_traces(live: LiveModel, scenario: Scenario, terminal: Terminal) -> list[Trace]:
+    record = live.prepare(scenario, DEFAULT_SLOT_CAPACITY)
+    configs = _configs(scenario)
+    warm_up = live.start(record, configs[-1])
+    for _ in range(WARM_UP_STEPS):
+        warm_up.step()
+    traces: list[Trace] = []
+    for config in configs:
+        terminal.progress(f"recording {scenario.name}, {config.policy}", None)
+        traces.append(_checked(live.start(record, config)))
+    return traces
+
+
+def _configs(scenario: Scenario) -> list[RunConfig]:
+    return [scenario_config(scenario, policy) for policy in scenario.policies]
+
+
+def _checked(run: Run) -> Trace:
+    trace = run.finish()
+    problems = check_trace(trace)
+    assert not problems, problems
+    return trace
+
+
+def _write(name: str, traces: Sequence[Trace], folder: Path | None) -> Path:
+    path = recording_path(name) if folder is None else folder / recording_path(name).name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_traces(path, traces)
+    return path

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -159,7 +162,6 @@ BAD = [
     (("compare", "golden-lengths", "--policies", "magic"), "'magic' is not a policy; choose from sequential"),
     (("compare", "golden-lengths", "--policies", "static,static"), "a policy is named twice"),
     (("compare", "golden-lengths", "--slots", "0"), "--slots': Input should be greater than or equal to 1"),
-    (("compare", "golden-lengths", "--runner", "recorded"), "there is no recording of 'golden-lengths'"),
     (("compare", "golden-lengths", "--slot-capacity", "8"), "a slot has 8; shorten the prompt"),
     (("compare", "eight-chats", "--runner", "scripted"), "has no output_tokens"),
     (("compare", "golden-lengths", "--prefill", "eager"), "--prefill"),
@@ -186,6 +188,33 @@ def test_bad_input_gets_one_sentence_and_exit_code_2(arguments: tuple[str, ...],
     assert done.stdout == ""
 
 
+def test_what_was_never_recorded_cannot_be_replayed(scenario: str) -> None:
+    done = batchviz("compare", scenario, "--runner", "recorded")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "there is no recording of 'two'; use --runner model or scripted" in done.stderr
+
+
+def test_lengths_alone_can_be_replayed_and_still_say_that_no_model_ran() -> None:
+    done = batchviz("compare", "golden-lengths", "--runner", "recorded", "--slots", "8")
+    assert "no model, lengths only" in done.stdout
+
+
 def test_help_names_every_command() -> None:
     text = batchviz("--help").stdout
     assert all(command in text for command in ("compare", "run", "record", "check", "presets", "fetch", "app"))
+
+
+def test_ctrl_c_ends_cleanly_and_keeps_what_was_finished(tmp_path: Path) -> None:
+    many = "\n".join(f"  - {{id: r{i}, prompt_tokens: 9, output_tokens: 1000}}" for i in range(1000))
+    (tmp_path / "many.yaml").write_text(f"title: Many\nnum_slots: 2\nrequests:\n{many}\n")
+    command = [sys.executable, "-m", "batchviz", "run", "many.yaml", "-o", "t.json.gz"]
+    environment = {"PYTHONPATH": str(Path(__file__).parent.parent), "PATH": "/usr/bin:/bin", "HOME": str(Path.home())}
+    process = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
+    time.sleep(4)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in said
+    raw = gzip.decompress((tmp_path / "t.json.gz").read_bytes())
+    assert b'"status": "cancelled"' in raw
+    assert raw.count(b'"step":') > 10

@@ -5,18 +5,22 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from importlib import resources
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from batchviz.prefill import PrefillMode
 from batchviz.presets import (
     PRESET_NAMES,
     SCRIPTED_PRESET_NAMES,
+    UNRECORDED_PRESET_NAMES,
     list_presets,
     list_scripted_presets,
     load_scenario,
 )
-from batchviz.runs import make_config, scripted_run
+from batchviz.runs import scenario_config, scripted_run
 from batchviz.scenario import Scenario, ScenarioError
 from batchviz.scenario_file import dump_scenario, parse_scenario
 from batchviz.scheduler import Policy
@@ -40,22 +44,27 @@ MEASURED = {
     "party": (42, 65),
     "sum": (38, 12),
     "computer": (39, 28),
+    "report": (613, 40),  # the prompt as its tokenizer counts it, in the template; the answer at its longest
 }
+
+
+def measured(request_id: str) -> tuple[int, int]:
+    return MEASURED[request_id.removesuffix(" again")]
 
 
 def with_measured_lengths(scenario: Scenario) -> Scenario:
     requests = tuple(
-        replace(request, prompt=None, prompt_tokens=MEASURED[request.id][0], output_tokens=MEASURED[request.id][1])
+        replace(request, prompt=None, prompt_tokens=measured(request.id)[0], output_tokens=measured(request.id)[1])
         for request in scenario.requests
     )
     return replace(scenario, requests=requests)
 
 
-def run(name: str, policy: Policy, num_slots: int | None = None) -> Trace:
+def run(name: str, policy: Policy, num_slots: int | None = None, **settings: Any) -> Trace:
     scenario = load_scenario(name)
     if scenario.has_words:
         scenario = with_measured_lengths(scenario)
-    return scripted_run(scenario, make_config(policy, num_slots or scenario.num_slots)).finish()
+    return scripted_run(scenario, scenario_config(scenario, policy, num_slots, **settings)).finish()
 
 
 def num_slot_steps(trace: Trace, phase: SlotPhase) -> int:
@@ -73,17 +82,17 @@ def mean_wait(trace: Trace) -> float:
 
 
 def test_the_page_opens_with_four_slots_and_the_order_is_fixed() -> None:
-    assert tuple(scenario.name for scenario in list_presets()) == PRESET_NAMES
+    assert tuple(scenario.name for scenario in list_presets()) == PRESET_NAMES + UNRECORDED_PRESET_NAMES
     assert PRESET_NAMES[0] == "four-slots"
     assert tuple(scenario.name for scenario in list_scripted_presets()) == SCRIPTED_PRESET_NAMES
 
 
 def test_every_preset_file_is_a_preset() -> None:
     files = {item.name.removesuffix(".yaml") for item in (resources.files("batchviz") / "preset_files").iterdir()}
-    assert files == {*PRESET_NAMES, *SCRIPTED_PRESET_NAMES}
+    assert files == {*PRESET_NAMES, *UNRECORDED_PRESET_NAMES, *SCRIPTED_PRESET_NAMES}
 
 
-@pytest.mark.parametrize("name", PRESET_NAMES + SCRIPTED_PRESET_NAMES)
+@pytest.mark.parametrize("name", PRESET_NAMES + UNRECORDED_PRESET_NAMES + SCRIPTED_PRESET_NAMES)
 def test_a_preset_has_a_title_and_one_sentence_and_survives_a_round_trip(name: str) -> None:
     scenario = load_scenario(name)
     assert scenario.title != scenario.name
@@ -92,13 +101,13 @@ def test_a_preset_has_a_title_and_one_sentence_and_survives_a_round_trip(name: s
     assert parse_scenario(dump_scenario(scenario).encode(), "x.yaml", is_json=False) == scenario
 
 
-@pytest.mark.parametrize("name", PRESET_NAMES)
+@pytest.mark.parametrize("name", PRESET_NAMES + UNRECORDED_PRESET_NAMES)
 def test_a_preset_for_the_model_has_words_and_real_ends(name: str) -> None:
     scenario = load_scenario(name)
     assert scenario.has_words
     for request in scenario.requests:
         assert request.output_tokens is None, "its end tokens would be masked"
-        _, num_output_tokens = MEASURED[request.id]
+        _, num_output_tokens = measured(request.id)
         assert num_output_tokens <= request.max_tokens <= 200
 
 
@@ -186,6 +195,54 @@ def test_static_batching_can_be_worse_than_none() -> None:
     assert (mean_wait(static), mean_wait(sequential)) == (305, 267.25)
 
 
+def test_few_users_never_meet_however_long_their_answers_are() -> None:
+    requests = load_scenario("few-users").requests
+    for request, following in pairwise(requests):
+        assert following.arrival >= request.arrival + request.max_tokens
+    for prefill in ("mixed", "exclusive"):
+        static, continuous = (
+            run("few-users", policy, prefill=PrefillMode(prefill)) for policy in (Policy.STATIC, Policy.CONTINUOUS)
+        )
+        assert static.steps == continuous.steps, "no gain: every step is the same"
+        assert all(step.num_waiting == 0 for step in static.steps)
+
+
+def stalled(trace: Trace) -> dict[str, int]:
+    """Request -> how many steps it sat in a slot and got nothing."""
+    names = [slot.request_id for step in trace.steps for slot in step.slots if slot.phase is SlotPhase.STALLED]
+    return {str(name): names.count(name) for name in names}
+
+
+def test_a_long_prompt_stalls_the_others_in_exclusive_and_nobody_in_the_other_modes() -> None:
+    exclusive = run("long-prompt", Policy.CONTINUOUS)
+    assert stalled(exclusive)["sleep-tips"] >= 1
+    long_step = max(exclusive.steps, key=lambda step: step.duration_s)
+    assert (long_step.step, long_step.num_rows) == (12, 613)
+    assert [slot.phase for slot in long_step.slots] == [*[SlotPhase.STALLED] * 3, SlotPhase.PREFILL]
+    mixed = run("long-prompt", Policy.CONTINUOUS, prefill=PrefillMode.MIXED)
+    chunked = run("long-prompt", Policy.CONTINUOUS, prefill=PrefillMode.CHUNKED, max_batched_tokens=64)
+    assert not stalled(mixed)
+    assert not stalled(chunked)
+    longest = [max(step.duration_s for step in trace.steps[1:]) for trace in (exclusive, mixed, chunked)]
+    assert longest[0] > 5 * longest[2], "in seconds, mixed hides nothing and chunked spreads it"
+    assert longest[1] > 5 * longest[2]
+
+
+def test_a_burst_queues_and_a_trickle_does_not_unless_it_waits_for_a_group() -> None:
+    scenario = load_scenario("burst-and-trickle")
+    first, second = scenario.requests[:6], scenario.requests[6:]
+    assert [(r.prompt, r.max_tokens, f"{r.id} again") for r in first] == [
+        (r.prompt, r.max_tokens, r.id) for r in second
+    ]
+    static, continuous = run("burst-and-trickle", Policy.STATIC), run("burst-and-trickle", Policy.CONTINUOUS)
+    for trace in (static, continuous):
+        assert trace.steps[0].num_waiting == 2, "six people, four slots"
+        assert max(delivered_steps(trace)[r.id] for r in first) < min(r.arrival for r in second)
+    trickle = int(second[0].arrival)
+    assert all(step.num_waiting == 0 for step in continuous.steps[trickle:])
+    assert any(step.num_waiting > 0 for step in static.steps[trickle:])
+
+
 def test_a_name_is_a_preset_even_beside_a_file_of_that_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("four-slots").write_text("not a scenario")
@@ -207,8 +264,14 @@ def test_a_file_is_loaded_by_its_path(tmp_path: Path, monkeypatch: pytest.Monkey
         ("Eight-Chat", "did you mean eight-chats?"),
         ("zebra", "there is no preset and no file called 'zebra'; the presets are four-slots, eight-chats, "),
         ("", "there is no preset and no file called ''; the presets are four-slots"),
-        ("gone.yaml", "gone.yaml does not exist; give the path of a YAML, JSON, CSV or JSONL file, or a preset: four-slots, "),
-        (os.path.join("a", "b"), "does not exist; give the path of a YAML, JSON, CSV or JSONL file, or a preset: four-slots, "),
+        (
+            "gone.yaml",
+            "gone.yaml does not exist; give the path of a YAML, JSON, CSV or JSONL file, or a preset: four-slots, ",
+        ),
+        (
+            os.path.join("a", "b"),
+            "does not exist; give the path of a YAML, JSON, CSV or JSONL file, or a preset: four-slots, ",
+        ),
         ("\x1b[2J", "there is no preset and no file called '\\x1b[2J'; the presets are"),
         ("a\0b", "there is no preset and no file called 'a\\x00b'; the presets are"),
         ("x" * 5000, "there is no preset and no file called 'xxx"),
