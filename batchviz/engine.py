@@ -224,6 +224,7 @@ class Engine:
     ) -> Iterator[SlotSnapshot]:
         """What each slot did. `occupants` sat there during the step; some have left since."""
         working = {work.slot: work for work in scheduled.scheduled}
+        push = self._detokenizer.push
         for slot, sequence in enumerate(occupants):
             if sequence is None:
                 yield EMPTY_SLOT
@@ -235,10 +236,6 @@ class Engine:
                 yield SlotSnapshot(phase, request_id)
                 continue
             token_id = output.token_ids.get(slot) if work.samples else None
-            text = (
-                None
-                if token_id is None
-                else self._detokenizer.push(request_id, token_id, sequence.finish_reason is not None)
-            )
+            text = None if token_id is None else push(request_id, token_id, sequence.finish_reason is not None)
             phase = SlotPhase.PREFILL if work.is_prefill else SlotPhase.DECODE
             yield SlotSnapshot(phase, request_id, work.start_position, len(work.token_ids), token_id, text)

@@ -99,4 +99,5 @@ def make_prefill(mode: PrefillMode, num_slots: int, max_batched_tokens: int | No
 
 def _missing(sequence: Sequence) -> int:
     """Tokens it could be fed: what is left of its prompt, or the one token it sampled last."""
-    return max(sequence.request.num_prompt_tokens - sequence.num_computed_tokens, 1)
+    missing = sequence.num_prompt_tokens - sequence.num_computed_tokens
+    return max(1, missing)

@@ -82,11 +82,17 @@ class Sequence:
     output_token_ids: list[int] = field(default_factory=list)
     finish_reason: FinishReason | None = None
     user_left: bool = False  # aborted: nobody is there to take the answer
+    num_prompt_tokens: int = field(init=False)  # the request's, at hand: every step asks for them
+    max_output_tokens: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.num_prompt_tokens = self.request.num_prompt_tokens
+        self.max_output_tokens = self.request.max_output_tokens
 
     @property
     def is_prefilling(self) -> bool:
         """True until the whole prompt is in the KV cache."""
-        return self.num_computed_tokens < self.request.num_prompt_tokens
+        return self.num_computed_tokens < self.num_prompt_tokens
 
     @property
     def is_deliverable(self) -> bool:
@@ -98,11 +104,10 @@ class Sequence:
 
         The end token is asked for first: an answer that ends exactly at `max_tokens` stopped by itself.
         """
-        request = self.request
         self.output_token_ids.append(token_id)
-        if request.output_tokens is None and token_id in request.stop_token_ids:
+        if self.request.output_tokens is None and token_id in self.request.stop_token_ids:
             self.finish(FinishReason.STOP)
-        elif len(self.output_token_ids) >= request.max_output_tokens:
+        elif len(self.output_token_ids) >= self.max_output_tokens:
             self.finish(FinishReason.LENGTH)
 
     def finish(self, reason: FinishReason) -> None:

@@ -87,7 +87,7 @@ class ScriptedRunner:
 
     def execute(self, scheduled: SchedulerOutput) -> RunnerOutput:
         token_ids = {work.slot: SCRIPTED_TOKEN_ID for work in scheduled.scheduled if work.samples}
-        num_rows = sum(len(work.token_ids) for work in scheduled.scheduled)
+        num_rows = sum([len(work.token_ids) for work in scheduled.scheduled])
         return RunnerOutput(token_ids, self._cost(num_rows), 0.0, num_rows)
 
 
@@ -121,7 +121,7 @@ class RecordedRunner:
                 errors[work.slot] = f"the recording has no token {work.output_index} of request {work.request_id!r}"
             else:
                 token_ids[work.slot] = recorded.token_ids[work.output_index]
-        num_rows = sum(len(work.token_ids) for work in scheduled.scheduled)
+        num_rows = sum([len(work.token_ids) for work in scheduled.scheduled])
         return RunnerOutput(token_ids, self._cost(num_rows), 0.0, num_rows, errors=errors)
 
     def push(self, request_id: str, token_id: int, final: bool) -> str | None:

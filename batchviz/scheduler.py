@@ -17,6 +17,8 @@ from typing import ClassVar, NamedTuple
 from batchviz.prefill import MixedPrefill, Prefill, PrefillMode, make_prefill
 from batchviz.request import FinishReason, SamplingParams, Sequence, SequenceStatus
 
+NOTHING_MASKED: frozenset[int] = frozenset()
+
 
 class Policy(StrEnum):
     """When a freed slot may be used again."""
@@ -133,11 +135,8 @@ class Scheduler(ABC):
             admitted.append(self._admit(self.waiting.popleft()))
 
         seated = [sequence for sequence in self.slots if sequence is not None and sequence.finish_reason is None]
-        scheduled = tuple(
-            _work(sequence, num_tokens)
-            for sequence, num_tokens in zip(seated, self._prefill.shares(seated), strict=True)
-            if num_tokens > 0
-        )
+        shares = self._prefill.shares(seated)
+        scheduled = tuple([_work(sequence, share) for sequence, share in zip(seated, shares, strict=True) if share])
         reason = self.why_head_waits(now) if self.waiting else None
         return SchedulerOutput(step, scheduled, tuple(admitted), reason)
 
@@ -174,9 +173,7 @@ class Scheduler(ABC):
         """Frees every slot that the policy lets go; returns who sat there."""
         if not self.may_release():
             return ()
-        released = tuple(
-            sequence for sequence in self.slots if sequence is not None and sequence.finish_reason is not None
-        )
+        released = tuple([sequence for sequence in self.slots if sequence is not None and sequence.finish_reason])
         for sequence in released:
             assert sequence.slot is not None
             self.slots[sequence.slot] = None
@@ -271,24 +268,18 @@ def make_scheduler(
 
 
 def _work(sequence: Sequence, num_tokens: int) -> ScheduledSequence:
-    request = sequence.request
+    """The fields by position: this is made for every slot in every step."""
+    request, start = sequence.request, sequence.num_computed_tokens
     assert sequence.slot is not None
-    start = sequence.num_computed_tokens
-    prefilling = sequence.is_prefilling
-    if not prefilling:
-        token_ids: tuple[int, ...] = (sequence.output_token_ids[-1],)
-    elif num_tokens == request.num_prompt_tokens:
-        token_ids = request.prompt_token_ids
-    else:
-        token_ids = request.prompt_token_ids[start : start + num_tokens]
+    masked = request.stop_token_ids if request.output_tokens is not None else NOTHING_MASKED
+    num_output_tokens = len(sequence.output_token_ids)
+    if start >= sequence.num_prompt_tokens:
+        fed: tuple[int, ...] = (sequence.output_token_ids[-1],)
+        return ScheduledSequence(
+            sequence.slot, request.id, fed, start, False, True, num_output_tokens, request.sampling, masked
+        )
+    fed = request.prompt_token_ids[start : start + num_tokens]
+    samples = start + num_tokens == sequence.num_prompt_tokens
     return ScheduledSequence(
-        slot=sequence.slot,
-        request_id=request.id,
-        token_ids=token_ids,
-        start_position=start,
-        is_prefill=prefilling,
-        samples=not prefilling or start + num_tokens == request.num_prompt_tokens,
-        output_index=len(sequence.output_token_ids),
-        sampling=request.sampling,
-        masked_token_ids=request.stop_token_ids if request.output_tokens is not None else frozenset(),
+        sequence.slot, request.id, fed, start, True, samples, num_output_tokens, request.sampling, masked
     )
