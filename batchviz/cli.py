@@ -17,6 +17,7 @@ from rich.table import Table
 
 from batchviz import __version__
 from batchviz.check import check_trace
+from batchviz.cli_bench import measure, print_tables
 from batchviz.cli_options import (
     BatchedTokensOption,
     CapacityOption,
@@ -189,6 +190,23 @@ def fetch() -> None:
     with Terminal() as terminal:
         folder = ensure_weights(terminal.progress)
     print(folder)
+
+
+@app.command()
+def bench(
+    engine: Annotated[bool, typer.Option("--engine", help="Scheduling alone, without a model. The default.")] = False,
+    model: Annotated[bool, typer.Option("--model", help="Steps of the real model at several batch sizes.")] = False,
+    device: DeviceOption = None,
+    dtype: DtypeOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Measure what a step costs on this machine."""
+    with Terminal() as terminal:
+        measured = measure(terminal, engine=engine or not model, model=model, device=device, dtype=dtype)
+    if as_json:
+        print(json.dumps(measured, ensure_ascii=False, indent=2))
+    else:
+        print_tables(measured)
 
 
 @app.command("app")
