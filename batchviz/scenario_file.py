@@ -22,6 +22,7 @@ from batchviz.scenario import (
 )
 from batchviz.scenario_schema import (
     RULES,
+    GenerateFields,
     Path,
     RequestFields,
     ScenarioFields,
@@ -32,6 +33,7 @@ from batchviz.scenario_schema import (
 )
 from batchviz.scenario_text import MAX_JSON_BYTES, MAX_YAML_BYTES, Document, read_document, read_plain
 from batchviz.scheduler import Policy
+from batchviz.workload_generator import Generator
 
 
 def read_scenario_file(path: str | os.PathLike[str]) -> Scenario:
@@ -84,7 +86,9 @@ def dump_scenario(scenario: Scenario) -> str:
         raise too_large(f"scenario {shown_text(scenario.name)}", num_characters, MAX_YAML_BYTES, "a scenario in YAML")
     text = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
     if len(text.encode()) > MAX_YAML_BYTES:
-        raise too_large(f"scenario {shown_text(scenario.name)}", len(text.encode()), MAX_YAML_BYTES, "a scenario in YAML")
+        raise too_large(
+            f"scenario {shown_text(scenario.name)}", len(text.encode()), MAX_YAML_BYTES, "a scenario in YAML"
+        )
     return text
 
 
@@ -109,7 +113,12 @@ def _build(document: Document, default_name: str) -> Scenario:
         raise _first_error(document, error) from None
     name = fields.name or name_from(default_name)
     unit = fields.arrival_unit
-    requests = tuple(_build_request(document, place, request, unit) for place, request in enumerate(fields.requests))
+    if fields.generate is not None:
+        requests = _generate(document, fields, fields.generate)
+    elif fields.requests:
+        requests = tuple(_build_request(document, i, request, unit) for i, request in enumerate(fields.requests))
+    else:
+        raise document.error(("requests",), sentence("missing", ("requests",), None))
     first_place: dict[str, int] = {}
     for place, request in enumerate(requests):
         first = first_place.setdefault(request.id, place)
@@ -133,6 +142,25 @@ def _build(document: Document, default_name: str) -> Scenario:
         kv_budget_tokens=fields.kv_budget_tokens,
         group_timeout=fields.group_timeout,
     )
+
+
+def _generate(document: Document, fields: ScenarioFields, given: GenerateFields) -> tuple[ScenarioRequest, ...]:
+    if fields.requests:
+        problem = "the file has both requests and generate; leave one of the two out"
+        raise document.error(("generate",), problem)
+    generator = Generator(
+        num_requests=given.requests,
+        arrivals=given.arrivals,
+        prompt_tokens=given.prompt_tokens,
+        output_tokens=given.output_tokens,
+        rate=given.rate,
+        burst=given.burst,
+        seed=given.seed,
+    )
+    try:
+        return generator.requests(fields.arrival_unit)
+    except ScenarioError as error:
+        raise document.error(("generate", "rate"), str(error)) from None
 
 
 def _build_request(

@@ -33,12 +33,19 @@ from batchviz.scenario import (
     shown_text,
 )
 from batchviz.scheduler import Policy
+from batchviz.workload_generator import ArrivalsName, read_lengths
 
 Path = tuple[str | int, ...]  # of a value inside a file: ("requests", 2, "max_tokens")
 
 # Line breaks, tabs and the marks of right-to-left writing are fine in a prompt; control characters, half characters not.
 NOT_IN_PROMPT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 POLICY_NAMES = ", ".join(Policy)
+
+MAX_RATE = 1_000_000
+MAX_SEED = 2**63 - 1
+LENGTHS_RULE = (
+    f"a whole number from 1 to {MAX_LENGTH:,}, or {{uniform: [least, most]}}, or {{exponential: mean, max: most}}"
+)
 
 # What each key may hold, as the end of the sentence "... it must be".
 RULES: Mapping[str, str] = MappingProxyType(
@@ -54,6 +61,14 @@ RULES: Mapping[str, str] = MappingProxyType(
         "kv_budget_tokens": f"a whole number from 1 to {MAX_TOKENS_TOGETHER:,}",
         "group_timeout": f"a number from 0 to {MAX_GROUP_TIMEOUT:,}, in the unit of the arrivals",
         "requests": f"a list of 1 to {MAX_REQUESTS:,} requests, each with an id, a prompt and max_tokens",
+        "generate": "a mapping with requests, arrivals, prompt_tokens and output_tokens",
+        "generate.requests": f"a whole number from 1 to {MAX_REQUESTS:,}",
+        "generate.arrivals": "the word poisson or the word burst",
+        "generate.rate": f"a number of requests per step (or second) above 0, at most {MAX_RATE:,}",
+        "generate.burst": f"a whole number of requests from 1 to {MAX_REQUESTS:,}",
+        "generate.prompt_tokens": LENGTHS_RULE,
+        "generate.output_tokens": LENGTHS_RULE,
+        "generate.seed": f"a whole number from 0 to {MAX_SEED:,}",
         "id": f"one line of 1 to {MAX_ID_CHARACTERS} printable characters",
         "prompt": f"text of 1 to {MAX_PROMPT_CHARACTERS:,} characters, not blank, without control characters",
         "prompt_tokens": f"a whole number from 1 to {MAX_LENGTH:,}",
@@ -98,6 +113,12 @@ def _number(value: Any) -> float:
     return float(value)
 
 
+def _above_zero(value: float) -> float:
+    if not 0 < value <= MAX_RATE:  # NaN is in no range
+        raise ValueError
+    return value
+
+
 def read_arrival(value: Any, unit: ArrivalUnitName) -> float | None:
     """An arrival in its unit: whole in steps, any number in seconds; None if it may not be."""
     right_kind = type(value) is int or (type(value) is float and unit == "seconds")
@@ -125,6 +146,18 @@ class RequestFields(BaseModel):
     arrival: Any = 0  # depends on the unit: see read_arrival
 
 
+class GenerateFields(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    requests: Annotated[int, Field(ge=1, le=MAX_REQUESTS)]
+    arrivals: ArrivalsName
+    prompt_tokens: Annotated[Any, AfterValidator(read_lengths)]
+    output_tokens: Annotated[Any, AfterValidator(read_lengths)]
+    rate: Annotated[Any, AfterValidator(_number), AfterValidator(_above_zero)] = None
+    burst: Annotated[int, Field(ge=1, le=MAX_REQUESTS)] | None = None
+    seed: Annotated[int, Field(ge=0, le=MAX_SEED)] = 0
+
+
 class ScenarioFields(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
@@ -138,16 +171,20 @@ class ScenarioFields(BaseModel):
     max_batched_tokens: TokensTogether | None = None
     kv_budget_tokens: TokensTogether | None = None
     group_timeout: Annotated[Any, AfterValidator(_number), Field(ge=0, le=MAX_GROUP_TIMEOUT, allow_inf_nan=False)] = 0
-    requests: Annotated[list[RequestFields], Field(min_length=1, max_length=MAX_REQUESTS)]
+    requests: Annotated[list[RequestFields], Field(min_length=1, max_length=MAX_REQUESTS)] = []
+    generate: GenerateFields | None = None
 
 
 def sentence(kind: str, path: Path, value: Any) -> str:
     if kind == "string_unicode" and (not path or (path[0] == "requests" and len(path) == 2)):  # half a character as key
         kind, path = "invalid_key", (*path, value)
     field = next((part for part in reversed(path) if isinstance(part, str)), "requests")
+    in_generate = len(path) > 1 and path[0] == "generate"
     if kind in ("extra_forbidden", "invalid_key"):
-        model = RequestFields if path[0] == "requests" else ScenarioFields
+        model = RequestFields if path[0] == "requests" else GenerateFields if in_generate else ScenarioFields
         return _unknown_key(path, tuple(model.model_fields))
+    if in_generate:
+        field = f"generate.{path[1]}"
     if kind == "missing":
         return f"{shown_path(path)} is missing; it must be {RULES[field]}"
     if field == "requests" and len(path) == 2:
