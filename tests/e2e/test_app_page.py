@@ -15,7 +15,7 @@ from tests.e2e.app_server import ARTIFACTS, Server, app_server
 
 pytestmark = pytest.mark.e2e
 
-FIRST_PAINT_S = 5.0  # the promise is 2 s on a warm server; a test machine may be busy with other things
+FIRST_PAINT_S = 8.0  # the promise is 2 s on a warm server; a test machine may be busy with other things
 
 
 @pytest.fixture(scope="module")
