@@ -81,6 +81,16 @@ def test_compare_draws_the_slots(scenario: str) -> None:
     assert "static against continuous: 1.50× the steps" in done.stdout
 
 
+def test_compare_says_how_a_run_differs_from_a_plain_one(scenario: str) -> None:
+    knobs = ("--prefill", "exclusive", "--kv-budget-tokens", "1000", "--group-timeout", "2", "--policies", "static")
+    shown = batchviz("compare", scenario, *knobs).stdout
+    assert "static batching · 2 slots · exclusive prefill · KV budget 1,000 · groups wait up to 2 · " in shown
+    chunked = batchviz("compare", scenario, "--prefill", "chunked", "--max-batched-tokens", "4").stdout
+    assert " · chunked prefill · 4 tokens a step · " in chunked
+    assert "· empty   - stalled" in chunked
+    assert "- stalled" not in batchviz("compare", scenario).stdout
+
+
 def test_sequential_always_says_one_slot(scenario: str) -> None:
     done = batchviz("compare", scenario, "--policies", "sequential", "--slots", "8", "--json")
     assert json.loads(done.stdout)["runs"][0]["num_slots"] == 1

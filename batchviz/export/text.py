@@ -10,8 +10,9 @@ from itertools import pairwise
 from types import MappingProxyType
 
 from batchviz.metrics import RequestResult, request_results, run_metrics
+from batchviz.prefill import PrefillMode
 from batchviz.timeline import letter
-from batchviz.trace import RunnerKind, Seconds, SlotPhase, Trace
+from batchviz.trace import RunConfig, RunnerKind, Seconds, SlotPhase, Trace
 
 PHASE_MARK = MappingProxyType({SlotPhase.HELD: "░", SlotPhase.EMPTY: "·", SlotPhase.STALLED: "-"})
 PROVENANCE = MappingProxyType(
@@ -31,7 +32,9 @@ def to_text(traces: Sequence[Trace], width: int = 100) -> str:
     longest = max((len(trace.steps) for trace in traces), default=0)
     scale = max(-(-longest // max(width - 12, 20)), 1)
     parts = [_picture(trace, letters, scale) for trace in traces]
+    stalled = any(slot.phase is SlotPhase.STALLED for trace in traces for step in trace.steps for slot in step.slots)
     legend = f"one column is {scale} step{'s' if scale > 1 else ''}; letter: working   ░ held   · empty"
+    legend += "   - stalled" if stalled else ""
     return "\n\n".join([*parts, legend, _waits(traces, letters)]) + "\n"
 
 
@@ -40,7 +43,7 @@ def _picture(trace: Trace, letters: dict[str, str], scale: int) -> str:
     counted = metrics.slot_steps
     use = "–" if counted.utilization is None else f"{100 * counted.utilization:.1f} %"
     heading = (
-        f"{trace.config.policy} batching · {_count(trace.config.num_slots, 'slot')} · "
+        f"{trace.config.policy} batching · {_count(trace.config.num_slots, 'slot')}{_settings(trace.config)} · "
         f"{_count(metrics.num_steps, 'step')} · {metrics.duration_s:.2f} s {trace.origin.seconds} · "
         f"{PROVENANCE[trace.origin.runner]}"
     )
@@ -56,6 +59,15 @@ def _picture(trace: Trace, letters: dict[str, str], scale: int) -> str:
         + (f", {counted.stalled} stalled" if counted.stalled else "")
     )
     return "\n".join(lines)
+
+
+def _settings(config: RunConfig) -> str:
+    """What differs from a plain run."""
+    parts = [f"{config.prefill} prefill" if config.prefill is not PrefillMode.MIXED else ""]
+    parts.append(f"{config.max_batched_tokens:,} tokens a step" if config.max_batched_tokens is not None else "")
+    parts.append(f"KV budget {config.kv_budget_tokens:,}" if config.kv_budget_tokens is not None else "")
+    parts.append(f"groups wait up to {config.group_timeout:g}" if config.group_timeout else "")
+    return "".join(f" · {part}" for part in parts if part)
 
 
 def _cell(trace: Trace, slot: int, steps: range, letters: dict[str, str]) -> str:
