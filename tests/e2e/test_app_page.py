@@ -15,7 +15,7 @@ from tests.e2e.app_server import ARTIFACTS, Server, app_server
 
 pytestmark = pytest.mark.e2e
 
-FIRST_PAINT_S = 8.0  # the promise is 2 s on a warm server; a test machine may be busy with other things
+FIRST_PAINT_S = 15.0  # the promise is 2 s on a warm, quiet server; this only catches a page that hangs
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +61,13 @@ def scrub_to(page: Page, step: int) -> None:
 
 def settled(page: Page) -> None:
     expect(page.locator("[data-testid='stApp'][data-test-script-state='notRunning']")).to_be_visible(timeout=30_000)
+
+
+def set_slots(page: Page, slots: int) -> None:
+    field = page.locator(".st-key-slots input")
+    field.fill(str(slots))
+    field.press("Enter")
+    expect(page.locator(".pane .lane")).to_have_count(2 * slots)
 
 
 def choose(page: Page, key: str, words: str) -> None:
@@ -133,10 +140,7 @@ def test_keys_work_on_the_player_and_not_while_typing(page: Page) -> None:
 
 def test_eight_slots_take_the_gain_away_and_the_label_says_modelled(page: Page) -> None:
     pause(page)
-    slots = page.locator(".st-key-slots input")
-    slots.fill("8")
-    slots.press("Enter")
-    settled(page)
+    set_slots(page, 8)
     page.get_by_role("button", name="To the end").click()
     expect(page.locator('[data-part="where"]')).to_have_text("Step 199")
     expect(page.locator(".pane.static .lane")).to_have_count(8)
