@@ -10,7 +10,11 @@ export function mountComponent({ data, parentElement, setStateValue }) {
   let player = PLAYERS.get(parentElement);
   if (!player) {
     const root = parentElement.querySelector(".batchviz");
-    player = newPlayer(root, (step) => setStateValue("step", step));
+    player = newPlayer(
+      root,
+      (step) => setStateValue("step", step),
+      (speed) => setStateValue("speed", speed),
+    );
     PLAYERS.set(parentElement, player);
   }
   player.refreshTheme();

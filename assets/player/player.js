@@ -12,8 +12,9 @@ const TELL_AFTER_MS = 250; // a held-down key is one message, not fifty
 const FAST_SPEED = 4; // from here on nobody reads single steps: the page is redrawn 25 times a second
 const FAST_FRAME_MS = 40;
 
-// `root` is the element of player.html; `tellStep(step)` is called when the cursor has come to rest, never per frame.
-export function newPlayer(root, tellStep) {
+// `root` is the element of player.html; `tellStep(step)` is called when the cursor has come to rest, never per frame;
+// `tellSpeed(speed)` when a person chose another speed.
+export function newPlayer(root, tellStep, tellSpeed = () => {}) {
   const clock = newClock(0);
   const panesHolder = root.querySelector('[data-part="panes"]');
   const line = root.querySelector('[data-part="telling"]');
@@ -130,6 +131,7 @@ export function newPlayer(root, tellStep) {
     previousEvent: () => toStop(-1),
     speed(value) {
       setSpeed(clock, value);
+      tellSpeed(clock.speed);
       request();
     },
     unit(value) {
@@ -207,10 +209,13 @@ export function newPlayer(root, tellStep) {
       }
       request();
     },
-    // Python moves the cursor only by a number that grows: {n, step, play?}.
+    // Python moves the cursor only by a number that grows: {n, step, speed?, play?}; without a step it stays where it is.
     seek(wish) {
       if (!wish || !model || !(wish.n > lastSeek)) return;
       lastSeek = wish.n;
+      if (wish.speed) setSpeed(clock, wish.speed);
+      request();
+      if (wish.step === null) return;
       stop();
       goTo(positionOf(Math.min(wish.step, model.maxSteps - 1)));
       told = stepNow();

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from batchviz.metrics import RequestResult, RunMetrics, request_results, run_metrics
+from batchviz.prefill import PrefillMode
 from batchviz.timeline import letter
 from batchviz.trace import Trace
 
@@ -16,40 +17,80 @@ Row = dict[str, Any]
 
 
 class MetricLine(NamedTuple):
-    """One line of the table of figures: its name, its unit, and where it stands in RunMetrics."""
+    """One line of the table of figures: its name, its unit, where it stands in RunMetrics, how it is computed there."""
 
     label: str
     unit: str
     field: str
+    how: str
 
 
+MEAN = "mean over delivered answers of"
 METRIC_LINES = (
-    MetricLine("Steps of the whole run", "steps, counted", "num_steps"),
-    MetricLine("Mean wait until the answer is delivered", "steps, counted", "mean_e2e_steps"),
-    MetricLine("Longest wait", "steps, counted", "max_e2e_steps"),
-    MetricLine("Mean wait until the answer is finished", "steps, counted", "mean_finished_steps"),
-    MetricLine("Mean time a finished answer is withheld", "steps, counted", "mean_withheld_steps"),
-    MetricLine("Mean queue time", "steps, counted", "mean_queue_steps"),
-    MetricLine("Mean TTFT (first token produced)", "steps, counted", "mean_ttft_steps"),
-    MetricLine("Slot-steps working", "share, counted", "slot_utilization"),
-    MetricLine("Duration", "s", "duration_s"),
-    MetricLine("Throughput", "output tokens/s", "throughput_tok_s"),
-    MetricLine("Mean wait until the answer is delivered", "s", "mean_e2e_s"),
-    MetricLine("Mean TTFT (first token produced)", "s", "mean_ttft_s"),
-    MetricLine("Mean TPOT (time per output token)", "s", "mean_tpot_s"),
+    MetricLine(
+        "Steps of the whole run", "steps, counted", "num_steps", "number of steps until the last answer is delivered"
+    ),
+    MetricLine(
+        "Mean wait until the answer is delivered",
+        "steps, counted",
+        "mean_e2e_steps",
+        f"{MEAN} delivered step − arrival step + 1",
+    ),
+    MetricLine("Longest wait", "steps, counted", "max_e2e_steps", "the largest delivered step − arrival step + 1"),
+    MetricLine(
+        "Mean wait until the answer is finished",
+        "steps, counted",
+        "mean_finished_steps",
+        f"{MEAN} finished step − arrival step + 1",
+    ),
+    MetricLine(
+        "Mean time a finished answer is withheld",
+        "steps, counted",
+        "mean_withheld_steps",
+        f"{MEAN} delivered step − finished step",
+    ),
+    MetricLine("Mean queue time", "steps, counted", "mean_queue_steps", f"{MEAN} admitted step − arrival step"),
+    MetricLine(
+        "Mean TTFT (first token produced)",
+        "steps, counted",
+        "mean_ttft_steps",
+        f"{MEAN} first token's step − arrival step + 1",
+    ),
+    MetricLine(
+        "Utilization: slot-steps working", "share, counted", "slot_utilization", "(prefill + decode) / (slots × steps)"
+    ),
+    MetricLine("Duration", "s", "duration_s", "sum of the durations of all steps"),
+    MetricLine("Throughput", "output tokens/s", "throughput_tok_s", "output tokens / duration"),
+    MetricLine(
+        "Mean wait until the answer is delivered", "s", "mean_e2e_s", f"{MEAN} end of the delivering step − arrival"
+    ),
+    MetricLine(
+        "Mean TTFT (first token produced)", "s", "mean_ttft_s", f"{MEAN} end of the first token's step − arrival"
+    ),
+    MetricLine(
+        "Mean TPOT (time per output token)", "s", "mean_tpot_s", f"{MEAN} (last token − first token) / (tokens − 1)"
+    ),
 )
 
 
 def run_label(pane: int, trace: Trace) -> str:
     """How a run is called beside others, for example "1: static, 4 slots": unique, since panes may be alike."""
-    slots = trace.config.num_slots
-    return f"{pane + 1}: {trace.config.policy}, {slots} slot{'' if slots == 1 else 's'}"
+    config = trace.config
+    parts = [f"{pane + 1}: {config.policy}", f"{config.num_slots} slot{'' if config.num_slots == 1 else 's'}"]
+    if config.max_batched_tokens is not None:
+        parts.append(f"{config.prefill} by {config.max_batched_tokens}")
+    elif config.prefill is not PrefillMode.MIXED:
+        parts.append(str(config.prefill))
+    if config.kv_budget_tokens is not None:
+        parts.append(f"KV {config.kv_budget_tokens:,}")
+    if config.group_timeout:
+        parts.append(f"time-out {config.group_timeout:g}")
+    return ", ".join(parts)
 
 
 def gantt_rows(traces: Sequence[Trace], pane: int) -> list[Row]:
     """The stages of each request's life in one of the runs. A stage covers steps `start` to `end`, the end left out."""
     trace = traces[pane]
-    longest = max(len(trace.steps) for trace in traces)
     return [
         {
             "run": run_label(pane, trace),
@@ -59,7 +100,6 @@ def gantt_rows(traces: Sequence[Trace], pane: int) -> list[Row]:
             "start": start,
             "end": end,
             "steps": end - start,
-            "longest": longest,
         }
         for index, result in enumerate(request_results(trace))
         for stage, start, end in _stages(result)
@@ -112,6 +152,7 @@ def metric_rows(traces: Sequence[Trace]) -> list[Row]:
         if len(values) == 2:
             first, second = values
             row["ratio"] = first / second if first is not None and second else None
+        row["how it is computed"] = line.how
         rows.append(row)
     return rows
 

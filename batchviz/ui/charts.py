@@ -1,6 +1,6 @@
 """The charts under the player: written in Altair once, served as Vega-Lite with only their data changing.
 
-Owns: `gantt_spec`, `waits_spec`. Must not know: streamlit, engines, traces. A spec holds no numbers of a run: if it
+Owns: `gantt_spec`, `waits_spec`, the cursor's rule. Must not know: streamlit, engines, traces. A spec holds no numbers of a run: if it
 changed with the data, the browser would tear the chart down and it would blink.
 """
 
@@ -14,10 +14,11 @@ import altair as alt
 import pandas as pd
 
 from batchviz.export.tables import Row
-from batchviz.ui.theme import POLICY_COLOURS, STAGE_COLOURS
+from batchviz.ui.theme import CURSOR, POLICY_COLOURS, STAGE_COLOURS
 
 NO_ROWS = alt.InlineData(values=[])
-GANTT_COLUMNS = ("run", "request", "order", "stage", "start", "end", "steps", "longest")
+GANTT_COLUMNS = ("run", "request", "order", "stage", "start", "end", "steps")
+PLACE_COLUMNS = ("cursor", "longest")  # of the one row that says where the player rests and how far the axis goes
 WAIT_COLUMNS = ("pane", "run", "request", "order", "wait")
 
 
@@ -26,19 +27,24 @@ def frame(rows: Sequence[Row], columns: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(columns))
 
 
+def placed(rows: Sequence[Row], columns: Sequence[str], cursor: int | None, longest: int) -> pd.DataFrame:
+    """The rows, and one more with the cursor and the end of the axis."""
+    return frame([*rows, {"cursor": cursor, "longest": longest}], (*columns, *PLACE_COLUMNS))
+
+
 @cache
 def gantt_spec() -> dict[str, Any]:
-    """One run: requests are rows, steps columns; waiting, prefill, decode, finished but withheld.
-
-    An unseen mark at the longest run's last step gives every run the same scale.
-    """
+    """One run: requests are rows, steps columns; waiting, prefill, decode, finished but withheld."""
     stages = list(STAGE_COLOURS)
-    rows = alt.Y("request:N", title=None, sort=alt.EncodingSortField("order"), axis=alt.Axis(labelLimit=150, labelOverlap=False))
+    rows = alt.Y(
+        "request:N", title=None, sort=alt.EncodingSortField("order"), axis=alt.Axis(labelLimit=150, labelOverlap=False)
+    )
     bars = (
         alt.Chart()
+        .transform_filter("isValid(datum.start)")
         .mark_bar(height={"band": 0.72})
         .encode(
-            x=alt.X("start:Q", title="step", axis=alt.Axis(grid=True, tickMinStep=1), scale=alt.Scale(nice=False)),
+            x=step_axis("start"),
             x2="end:Q",
             y=rows,
             color=alt.Color(
@@ -55,18 +61,13 @@ def gantt_spec() -> dict[str, Any]:
             ],
         )
     )
-    ruler = alt.Chart().mark_point(opacity=0).encode(x="longest:Q", y=rows)
-    return _spec(
-        alt.layer(bars, ruler, data=NO_ROWS).properties(
-            description="When each request waited, was read, was answered and was withheld"
-        )
-    )
+    return with_cursor(bars)
 
 
 @cache
 def waits_spec() -> dict[str, Any]:
     """Each user's wait until the answer was delivered, in steps, one bar a run."""
-    return _spec(
+    return chart_spec(
         alt.Chart(NO_ROWS)
         .mark_bar()
         .encode(
@@ -82,11 +83,27 @@ def waits_spec() -> dict[str, Any]:
             ),
             tooltip=[alt.Tooltip("run:N"), alt.Tooltip("request:N"), alt.Tooltip("wait:Q", title="steps waited")],
         )
-        .properties(description="How long each user waited for the whole answer in each run")
     )
 
 
-def _spec(chart: alt.TopLevelMixin) -> dict[str, Any]:
+def with_cursor(chart: alt.Chart) -> dict[str, Any]:
+    """The chart, a rule where the player rests, and an unseen mark that gives every run the same axis."""
+    rule = (
+        alt.Chart()
+        .transform_filter("isValid(datum.cursor)")
+        .mark_rule(color=CURSOR, strokeWidth=2)
+        .encode(x=step_axis("cursor"), tooltip=[alt.Tooltip("cursor:Q", title="the player rests at step")])
+    )
+    ruler = alt.Chart().transform_filter("isValid(datum.longest)").mark_point(opacity=0).encode(x=step_axis("longest"))
+    return chart_spec(alt.layer(chart, ruler, rule, data=NO_ROWS))
+
+
+def step_axis(field: str) -> alt.X:
+    return alt.X(f"{field}:Q", title="step", axis=alt.Axis(tickMinStep=1), scale=alt.Scale(nice=False))
+
+
+def chart_spec(chart: alt.TopLevelMixin) -> dict[str, Any]:
+    """The chart as Vega-Lite without its data and its words (`alt`), which come with every showing."""
     spec = chart.to_dict()
     spec.pop("data", None)
     spec.pop("datasets", None)

@@ -1,4 +1,4 @@
-"""The stage: the player, and under it what runs live: the table of prompts, the button, progress, cancel.
+"""The stage: the player, and under it what runs live: the button, the table of prompts, progress, cancel.
 
 Owns: the live job of this session. Must not know: the charts, torch. While a job goes on the stage alone reruns, twice
 a second; the player keeps its place and its cursor, since it is the same element before, during and after a live run.
@@ -12,14 +12,16 @@ from dataclasses import replace
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
+from batchviz.link import PaneChoice
 from batchviz.playback import playback
-from batchviz.runs import make_config
 from batchviz.scenario import Scenario, ScenarioError, ScenarioRequest
-from batchviz.scheduler import Policy
 from batchviz.trace import TraceStatus
-from batchviz.ui import state
+from batchviz.ui import address, figures, files, state
 from batchviz.ui.player import show_player
+from batchviz.ui.source import Source, config_of
+from batchviz.ui.words import WORDS
 from batchviz.worker import JobState, JobView, QueueFullError
 
 MAX_LIVE_REQUESTS = 16
@@ -27,10 +29,12 @@ MAX_LIVE_TOKENS = 256
 MAX_LIVE_ARRIVAL = 500  # steps
 MAX_PROMPT_CHARACTERS = 1_000
 POLL_S = 0.5
+HAS_FIGURES = "has_figures"  # bool: whether there is anything to draw under the player
+PLAYER = "player"  # the component's key
 NOTICE = "live_notice"  # str: what to say about the last live run
-LIVE_PRESET = "live_preset"  # str: which preset the live job was made from
+LIVE_SOURCE = "live_source"  # str: which source the live job was made from
 
-Panes = tuple[tuple[str, int], ...]  # (policy, slots) of each pane
+Panes = tuple[PaneChoice, ...]
 
 
 def live_is_on() -> bool:
@@ -38,26 +42,51 @@ def live_is_on() -> bool:
     return st.session_state.get(state.JOB) is not None
 
 
-def stage(scenario: Scenario, panes: Panes, bundle: str, knobs: Callable[[], None]) -> None:
+def stage(source: Source, panes: Panes, bundle: str | None, knobs: Callable[[], None]) -> None:
     """Draws the player, `bundle` while nothing runs live, else the live run as it comes; and the controls under it."""
-    st.fragment(_stage, run_every=POLL_S if live_is_on() else None)(scenario, panes, bundle)
+    st.fragment(_stage, run_every=POLL_S if live_is_on() else None)(bundle)
     knobs()
-    if not live_is_on():
-        _show_controls(scenario, panes)
+    live, words, opening, sharing = st.columns([1.3, 3.4, 1.15, 1.0], vertical_alignment="center")
+    may_run = not live_is_on() and source.may_run_live
+    pressed = may_run and _show_button(live, words)
+    with opening:
+        files.show_open(disabled=live_is_on())
+    with sharing:
+        st.fragment(files.show_share, key=files.FRAGMENT)(bundle)
+    if may_run:
+        _show_prompts(source, panes, pressed)
 
 
-def _stage(scenario: Scenario, panes: Panes, bundle: str) -> None:
+def _stage(bundle: str | None) -> None:
     job_id = st.session_state.get(state.JOB)
     view = state.shared_worker().view(job_id) if job_id is not None else None
     traces = state.shared_worker().traces(job_id) if job_id is not None else ()
     if job_id is not None and (view is None or view.state.is_over):
         _end(view, traces)
         st.rerun(scope="app")
-    live = view is not None and bool(traces)
-    payload = playback(traces, version=view.version, live=True) if live and view else state.payload_of(bundle)
-    show_player(payload, key="player")
+    if view is not None and traces:
+        payload = playback(traces, version=view.version, live=True)
+    else:
+        payload = state.payload_of(bundle) if bundle is not None else playback(())
+    show_player(payload, key=PLAYER, seek=address.seek_now(), on_step_change=_rested, on_speed_change=_rested)
     if view is not None:
         _show_progress(view)
+    elif bundle is None:
+        st.info("These requests have no recorded answers yet. **Run it live** lets the model answer them.")
+
+
+def _rested() -> None:
+    """The player came to rest, or plays at another speed: only what depends on that is drawn anew.
+
+    Unless something else was done in the same moment: Streamlit makes one run of both, which must be a whole one.
+    """
+    told = st.session_state[PLAYER]
+    st.session_state[address.STEP] = told.get("step")
+    if told.get("speed") is not None:
+        st.session_state[address.SPEED] = float(told["speed"])
+    if address.is_drawn() and not live_is_on():
+        has_figures = bool(st.session_state.get(HAS_FIGURES))
+        st.rerun([figures.FRAGMENT, files.FRAGMENT] if has_figures else files.FRAGMENT)
 
 
 def _show_progress(view: JobView) -> None:
@@ -66,19 +95,27 @@ def _show_progress(view: JobView) -> None:
     stop.button("Cancel", key="cancel_live", icon=":material/stop_circle:", width="stretch", on_click=_cancel)
 
 
-def _show_controls(scenario: Scenario, panes: Panes) -> None:
-    """The button, and the table in which the prompts may be changed first."""
-    notice = st.session_state.pop(NOTICE, None)
-    if notice is not None:
-        st.warning(state.plain(notice), icon=":material/info:")
-    button, words = st.columns([1, 4], vertical_alignment="center")
-    pressed = button.button(
-        "Run it live", type="primary", key="run_live", icon=":material/play_circle:", width="stretch"
-    )
-    words.markdown(
+def _show_button(place: DeltaGenerator, words: DeltaGenerator) -> bool:
+    words.caption(
         "The same requests on the real model, on this server's processor, one policy after the other. "
         "The first run gets the weights (93 MB) if they are not here."
     )
+    return place.button(
+        "Run it live",
+        type="primary",
+        key=address.RUN_BUTTON,
+        icon=":material/play_circle:",
+        width="stretch",
+        help=WORDS["live"],
+    )
+
+
+def _show_prompts(source: Source, panes: Panes, pressed: bool) -> None:
+    """The table in which the prompts may be changed before they are run."""
+    notice = st.session_state.pop(NOTICE, None)
+    if notice is not None:
+        st.warning(state.plain(notice), icon=":material/info:")
+    scenario = source.scenario
     with st.expander("Change the prompts"):
         st.caption(
             f"At most {MAX_LIVE_REQUESTS} requests, {MAX_PROMPT_CHARACTERS:,} characters each, and {MAX_LIVE_TOKENS} "
@@ -88,7 +125,7 @@ def _show_controls(scenario: Scenario, panes: Panes) -> None:
             _prompt_rows(scenario),
             num_rows="dynamic",
             hide_index=True,
-            key=f"prompts_{scenario.name}",
+            key=f"prompts_{source.key}_{scenario.name}",
             column_config={
                 "prompt": st.column_config.TextColumn("prompt", max_chars=MAX_PROMPT_CHARACTERS, width="large"),
                 "max tokens": st.column_config.NumberColumn(min_value=1, max_value=MAX_LIVE_TOKENS, step=1),
@@ -96,7 +133,7 @@ def _show_controls(scenario: Scenario, panes: Panes) -> None:
             },
         )
     if pressed:
-        _start(scenario, edited, panes)
+        _start(source, edited, panes)
 
 
 def _prompt_rows(scenario: Scenario) -> list[dict[str, Any]]:
@@ -141,14 +178,13 @@ def _whole(value: Any, low: int, high: int, what: str) -> int:
     return int(value)
 
 
-def _start(scenario: Scenario, edited: Any, panes: Panes) -> None:
+def _start(source: Source, edited: Any, panes: Panes) -> None:
     rows = edited if isinstance(edited, list) else edited.to_dict("records")
     try:
-        chosen = live_scenario(scenario, rows)
-        configs = [make_config(Policy(policy), slots) for policy, slots in panes]
-        st.session_state[state.JOB] = state.shared_worker().submit(chosen, configs)
-        st.session_state[LIVE_PRESET] = scenario.name
-    except (ScenarioError, QueueFullError) as error:
+        chosen = live_scenario(source.scenario, rows)
+        st.session_state[state.JOB] = state.shared_worker().submit(chosen, [config_of(pane) for pane in panes])
+        st.session_state[LIVE_SOURCE] = source.key
+    except (ScenarioError, QueueFullError, ValueError) as error:
         st.session_state[NOTICE] = str(error)
     st.rerun()
 
@@ -175,7 +211,7 @@ def _end(view: JobView | None, traces: Sequence[Any]) -> None:
     if view is None:
         st.session_state[NOTICE] = "the live run is not known any more (the server was restarted); run it again"
     elif view.state is JobState.DONE and all(trace.status is TraceStatus.COMPLETE for trace in traces):
-        state.keep_live_run(st.session_state[LIVE_PRESET], traces)
+        state.keep_live_run(st.session_state[LIVE_SOURCE], traces)
     elif view.state is JobState.CANCELLED:
         st.session_state[NOTICE] = "the live run was cancelled; this is the run from before"
     else:

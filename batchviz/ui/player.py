@@ -25,19 +25,21 @@ def show_player(
     key: str,
     seek: Mapping[str, Any] | None = None,
     on_step_change: Callable[[], None] | None = None,
+    on_speed_change: Callable[[], None] | None = None,
 ) -> Any:
-    """Draws the player; `result.step` is where the cursor last came to rest (None before it did).
+    """Draws the player; `result.step` is where the cursor last came to rest, `result.speed` what a person chose (or None).
 
-    `seek` is {"n": 1, "step": 48, "play": False}: obeyed once for every growing `n`, and then paused unless it says
-    `play`. To move the player again, send a higher `n`.
+    `seek` is {"n": 1, "step": 48, "speed": 2, "play": False}: obeyed once for every growing `n`, and then paused unless
+    it says `play`; without a step the cursor stays, without a speed the speed. To move it again, send a higher `n`.
     """
     return _PLAYER(
         key=key,
         data={"payload": payload, "seek": seek},
-        default={"step": None},
+        default={"step": None, "speed": None},
         width="stretch",
         height="content",
         on_step_change=on_step_change or _nothing,
+        on_speed_change=on_speed_change or _nothing,
     )
 
 

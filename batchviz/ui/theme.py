@@ -12,6 +12,8 @@ WAITING = "#9AA5B1"
 PREFILL = "#56B4E9"
 DECODE = "#0072B2"
 WITHHELD = "#E69F00"
+STALLED = "#CC79A7"
+EMPTY = "#9AA5B155"  # see-through: it is what is not there
 
 # What a request's bar in the Gantt chart shows, in the order of its life.
 STAGE_COLOURS = MappingProxyType(
@@ -22,4 +24,15 @@ STAGE_COLOURS = MappingProxyType(
         "finished, answer withheld": WITHHELD,
     }
 )
+PHASE_COLOURS = MappingProxyType(
+    {
+        "prefill": PREFILL,
+        "decode": DECODE,
+        "stalled": STALLED,
+        "held, answer finished": WITHHELD,
+        "empty": EMPTY,
+    }
+)
+KV_COLOURS = MappingProxyType({"used": DECODE, "reserved and unused": EMPTY})
+CURSOR = "#D55E00"
 POLICY_COLOURS = MappingProxyType({"left": WITHHELD, "middle": PREFILL, "right": DECODE})

@@ -3,29 +3,50 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
+import pytest
+
+from batchviz.export import series
 from batchviz.export.tables import gantt_rows, metric_rows, request_rows, wait_rows
 from batchviz.metrics import request_results, run_metrics
 from batchviz.scheduler import Policy
-from batchviz.ui.charts import GANTT_COLUMNS, WAIT_COLUMNS, frame, gantt_spec, waits_spec
+from batchviz.ui import charts, series_charts
+from batchviz.ui.charts import GANTT_COLUMNS, frame
 from tests.builders import GOLDEN_LENGTHS, scripted_trace
 
 TRACES = tuple(scripted_trace(policy, 4, GOLDEN_LENGTHS) for policy in (Policy.STATIC, Policy.CONTINUOUS))
+SPECS = (
+    (charts.gantt_spec, charts.GANTT_COLUMNS),
+    (charts.waits_spec, charts.WAIT_COLUMNS),
+    (series_charts.phases_spec, series_charts.PHASE_COLUMNS),
+    (series_charts.queue_spec, series_charts.QUEUE_COLUMNS),
+    (series_charts.tokens_spec, series_charts.TOKEN_COLUMNS),
+    (series_charts.kv_spec, series_charts.KV_COLUMNS),
+    (series_charts.share_spec, series_charts.SHARE_COLUMNS),
+)
 
 
-def test_specs_are_constant_named_and_hold_no_data() -> None:
-    for spec in (gantt_spec(), waits_spec()):
-        assert "data" not in spec
-        assert "datasets" not in spec
-        assert spec["description"]
-    assert json.dumps(gantt_spec()) == json.dumps(gantt_spec())
+@pytest.mark.parametrize(("spec", "columns"), SPECS)
+def test_a_spec_is_constant_holds_no_data_and_names_only_columns(
+    spec: Callable[[], dict[str, Any]], columns: tuple[str, ...]
+) -> None:
+    text = json.dumps(spec())
+    assert "data" not in spec()
+    assert "datasets" not in spec()
+    assert json.dumps(spec()) == text
+    fields = {part.split('"')[0] for part in text.split('"field": "')[1:]}
+    assert fields <= {*columns, *charts.PLACE_COLUMNS}
 
 
-def test_fields_of_the_specs_are_columns_of_the_rows() -> None:
-    for spec, columns in ((gantt_spec(), GANTT_COLUMNS), (waits_spec(), WAIT_COLUMNS)):
-        fields = {part.split('"')[0] for part in json.dumps(spec).split('"field": "')[1:]}
-        assert fields <= set(columns)
+def test_the_cursor_is_one_more_row_of_the_data() -> None:
+    rows = charts.placed(series.queue_rows(TRACES), series_charts.QUEUE_COLUMNS, 48, 320)
+    assert list(rows["cursor"].dropna()) == [48]
+    assert list(rows["longest"].dropna()) == [320]
+    assert len(rows) == len(series.queue_rows(TRACES)) + 1
+    assert list(charts.placed([], GANTT_COLUMNS, None, 0)["cursor"].dropna()) == []
 
 
 def test_a_request_s_stages_cover_its_wait_without_a_gap() -> None:
@@ -35,7 +56,6 @@ def test_a_request_s_stages_cover_its_wait_without_a_gap() -> None:
             own = [row for row in rows if row["order"] == index]
             assert sum(row["steps"] for row in own) == result.e2e_steps
             assert all(a["end"] == b["start"] for a, b in pairwise(own))
-        assert {row["longest"] for row in rows} == {320}
 
 
 def test_withheld_is_drawn_for_static_alone() -> None:
