@@ -7,6 +7,7 @@ The web process never imports torch; a crash stays in the child. Messages are JS
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import subprocess
 import sys
@@ -179,9 +180,7 @@ class Worker:
             )
             self._listener = threading.Thread(target=self._listen, args=(self._child,), daemon=True)
             self._listener.start()
-        configs = [
-            {"policy": c.policy, "num_slots": c.num_slots, "slot_capacity": c.slot_capacity} for c in job.configs
-        ]
+        configs = [dataclasses.asdict(config) for config in job.configs]
         self._send({"kind": "run", "job": job.id, "scenario": job.scenario_text, "configs": configs})
 
     def _send(self, message: dict[str, Any]) -> None:

@@ -17,11 +17,12 @@ from typing import IO, Any
 
 from batchviz.live import LiveModel
 from batchviz.model.weights import WeightsError
+from batchviz.prefill import PrefillMode
 from batchviz.runs import Run, make_config
 from batchviz.scenario import ScenarioError
 from batchviz.scenario_file import parse_scenario
 from batchviz.scheduler import Policy
-from batchviz.trace import Trace, TraceStatus
+from batchviz.trace import RunConfig, Trace, TraceStatus
 from batchviz.trace_file import header_line, step_line
 
 
@@ -62,10 +63,7 @@ class Child:
         job: int = message["job"]
         try:
             scenario = parse_scenario(message["scenario"].encode(), "the scenario", is_json=False)
-            configs = [
-                make_config(Policy(plain["policy"]), plain["num_slots"], plain["slot_capacity"])
-                for plain in message["configs"]
-            ]
+            configs = [_config(plain) for plain in message["configs"]]
             model = self._load(job)
             record = model.prepare(scenario, max(config.slot_capacity for config in configs))
             nothing_yet = [Trace(record, config, model.origin(), (), TraceStatus.UNFINISHED) for config in configs]
@@ -92,6 +90,18 @@ class Child:
             self._say("step", job, run=number, line=step_line(run.step()))
         self._say("run_over", job, run=number, status=TraceStatus.COMPLETE)
         return True
+
+
+def _config(plain: dict[str, Any]) -> RunConfig:
+    return make_config(
+        Policy(plain["policy"]),
+        plain["num_slots"],
+        plain["slot_capacity"],
+        prefill=PrefillMode(plain["prefill"]),
+        max_batched_tokens=plain["max_batched_tokens"],
+        kv_budget_tokens=plain["kv_budget_tokens"],
+        group_timeout=plain["group_timeout"],
+    )
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from batchviz.check import check_trace
+from batchviz.prefill import PrefillMode
 from batchviz.runs import make_config
 from batchviz.scenario import Scenario, ScenarioRequest
 from batchviz.scheduler import Policy
@@ -122,6 +123,20 @@ def test_what_cannot_run_fails_with_a_sentence(worker: Worker) -> None:
     assert view is not None
     assert view.state is JobState.FAILED
     assert "a slot has 1,024; shorten the prompt" in view.message
+
+
+@pytest.mark.model
+def test_the_child_runs_with_the_prefill_mode_and_the_budgets_of_each_pane(worker: Worker) -> None:
+    configs = [
+        make_config(Policy.CONTINUOUS, 2, prefill=PrefillMode.CHUNKED, max_batched_tokens=8, kv_budget_tokens=80),
+        make_config(Policy.STATIC, 2, prefill=PrefillMode.EXCLUSIVE, group_timeout=3),
+    ]
+    job = worker.submit(scenario_of(2, 3, 2), configs)
+    wait_for(lambda: state_of(worker, job).is_over)
+    traces = worker.traces(job)
+    assert [trace.config for trace in traces] == configs
+    assert [check_trace(trace) for trace in traces] == [[], []]
+    assert max(step.num_rows for step in traces[0].steps) <= 8
 
 
 SILENT_CHILD = (sys.executable, "-c", "import sys; sys.stdin.read()")  # takes jobs and never answers

@@ -45,7 +45,7 @@ SEEK_SPEED = "seek_speed"
 
 def open_view() -> None:
     """Before anything is drawn: takes an opened link, or what was on show before another page was."""
-    query = urlencode(st.query_params.to_dict())
+    query = _query(st.query_params.to_dict())
     was_away = bool(st.session_state.pop(AWAY, False))
     is_new = ADDRESS not in st.session_state
     if is_new or (not was_away and query != st.session_state[ADDRESS]) or (was_away and query):
@@ -145,9 +145,9 @@ def write_address() -> None:
     """After the knobs are drawn: the address bar says what is on show, and the session keeps it."""
     st.session_state[KEPT] = f"{st.session_state['preset']}|{panes_to_text(knobs.panes_now())}"
     params = view_to_params(replace(view_now(), step=None, speed=None)) or {}
-    query = urlencode(params)
+    query = _query(params)
     read = {key: value for key, value in st.query_params.to_dict().items() if key not in ("step", "speed")}
-    if query != urlencode(read):
+    if query != _query(read):
         st.query_params.from_dict(params)
         st.session_state[ADDRESS] = query
 
@@ -160,8 +160,12 @@ def link_now() -> str | None:
     if params is None:
         return None
     base = str(st.context.url or "").split("?")[0]
-    return f"{base}?{urlencode(params)}" if params else base
+    return f"{base}?{_query(params)}" if params else base
 
 
 def source_now() -> Source:
     return source_of(str(st.session_state["preset"]))
+
+
+def _query(params: Mapping[str, str]) -> str:
+    return urlencode(params, safe=",")

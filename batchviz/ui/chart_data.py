@@ -28,6 +28,7 @@ class Drawing(TypedDict):
     label: str
     rows: list[Row]
     height: int
+    top: float  # how far its axis goes at least, so that charts side by side can be held against each other
     words: str
 
 
@@ -66,6 +67,7 @@ def _per_pane(
     height: int,
     rows: Callable[[Traces, int], list[Row]],
     words: Callable[[Traces, int], str],
+    top: float = 0,
 ) -> list[Drawing]:
     return [
         Drawing(
@@ -73,6 +75,7 @@ def _per_pane(
             label=run_label(pane, trace),
             rows=rows(traces, pane),
             height=height,
+            top=top,
             words=words(traces, pane),
         )
         for pane, trace in enumerate(traces)
@@ -85,21 +88,24 @@ def _requests(traces: Traces) -> list[Drawing]:
 
 
 def _slots(traces: Traces) -> list[Drawing]:
-    return _per_pane(traces, "slots", 300, series.phase_rows, series.phases_in_words)
+    return _per_pane(
+        traces, "slots", 300, series.phase_rows, series.phases_in_words, max(trace.config.num_slots for trace in traces)
+    )
 
 
 def _kv(traces: Traces) -> list[Drawing]:
-    return _per_pane(traces, "kv-memory", 300, series.kv_rows, series.kv_in_words)
+    top = max((bucket.kv_reserved for trace in traces for bucket in series.buckets(trace, 1)), default=0)
+    return _per_pane(traces, "kv-memory", 300, series.kv_rows, series.kv_in_words, top)
 
 
 def _queue(traces: Traces) -> list[Drawing]:
     rows, words = series.queue_rows(traces), series.queue_in_words(traces)
-    return [Drawing(spec="queue", label="", rows=rows, height=300, words=words)]
+    return [Drawing(spec="queue", label="", rows=rows, height=300, top=0, words=words)]
 
 
 def _tokens(traces: Traces) -> list[Drawing]:
     rows, words = series.token_rows(traces), series.tokens_in_words(traces)
-    return [Drawing(spec="tokens", label="", rows=rows, height=300, words=words)]
+    return [Drawing(spec="tokens", label="", rows=rows, height=300, top=0, words=words)]
 
 
 def _waits(traces: Traces) -> list[Drawing]:
@@ -107,10 +113,10 @@ def _waits(traces: Traces) -> list[Drawing]:
     is_small = num_requests <= MAX_BARS
     height = 100 + 12 * (1 + len(traces)) * max(num_requests, 1) if is_small else 320
     rows, words = series.share_rows(traces), series.waits_in_words(traces)
-    found = [Drawing(spec="share", label="", rows=rows, height=height, words=words)]
+    found = [Drawing(spec="share", label="", rows=rows, height=height, top=0, words=words)]
     if is_small:
         bars = "Each user's wait, one bar a run; the numbers stand in the table of requests."
-        found.append(Drawing(spec="waits", label="", rows=wait_rows(traces), height=height, words=bars))
+        found.append(Drawing(spec="waits", label="", rows=wait_rows(traces), height=height, top=0, words=bars))
     return found
 
 

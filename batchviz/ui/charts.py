@@ -18,7 +18,7 @@ from batchviz.ui.theme import CURSOR, POLICY_COLOURS, STAGE_COLOURS
 
 NO_ROWS = alt.InlineData(values=[])
 GANTT_COLUMNS = ("run", "request", "order", "stage", "start", "end", "steps")
-PLACE_COLUMNS = ("cursor", "longest")  # of the one row that says where the player rests and how far the axis goes
+PLACE_COLUMNS = ("cursor", "longest", "top")  # of the one row that says where the player rests, how far the axes go
 WAIT_COLUMNS = ("pane", "run", "request", "order", "wait")
 
 
@@ -27,9 +27,11 @@ def frame(rows: Sequence[Row], columns: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(columns))
 
 
-def placed(rows: Sequence[Row], columns: Sequence[str], cursor: int | None, longest: int) -> pd.DataFrame:
-    """The rows, and one more with the cursor and the end of the axis."""
-    return frame([*rows, {"cursor": cursor, "longest": longest}], (*columns, *PLACE_COLUMNS))
+def placed(
+    rows: Sequence[Row], columns: Sequence[str], cursor: int | None, longest: int, top: float = 0
+) -> pd.DataFrame:
+    """The rows, and one more with the cursor and the ends of the axes, so that charts side by side have the same."""
+    return frame([*rows, {"cursor": cursor, "longest": longest, "top": top}], (*columns, *PLACE_COLUMNS))
 
 
 @cache
@@ -86,8 +88,11 @@ def waits_spec() -> dict[str, Any]:
     )
 
 
-def with_cursor(chart: alt.Chart) -> dict[str, Any]:
-    """The chart, a rule where the player rests, and an unseen mark that gives every run the same axis."""
+def with_cursor(chart: alt.Chart, height: alt.Y | None = None) -> dict[str, Any]:
+    """The chart, a rule where the player rests, and an unseen mark that gives every run the same axes.
+
+    `height` is the axis that `top` belongs to, if the chart counts something upwards.
+    """
     rule = (
         alt.Chart()
         .transform_filter("isValid(datum.cursor)")
@@ -95,6 +100,8 @@ def with_cursor(chart: alt.Chart) -> dict[str, Any]:
         .encode(x=step_axis("cursor"), tooltip=[alt.Tooltip("cursor:Q", title="the player rests at step")])
     )
     ruler = alt.Chart().transform_filter("isValid(datum.longest)").mark_point(opacity=0).encode(x=step_axis("longest"))
+    if height is not None:
+        ruler = ruler.encode(y=height)
     return chart_spec(alt.layer(chart, ruler, rule, data=NO_ROWS))
 
 

@@ -84,7 +84,7 @@ def _show_charts(bundle: str, name: str, longest: int) -> None:
             column.markdown(f"**{state.plain(drawing['label'])}**")
         spec, columns = SPECS[drawing["spec"]]
         if drawing["spec"] in OVER_STEPS:
-            rows = charts.placed(drawing["rows"], columns, None if step is None else int(step), longest)
+            rows = charts.placed(drawing["rows"], columns, None if step is None else int(step), longest, drawing["top"])
         else:
             rows = charts.frame(drawing["rows"], columns)
         key = f"{drawing['spec']}{place}"
@@ -95,7 +95,7 @@ def _show_charts(bundle: str, name: str, longest: int) -> None:
 def _show_metrics(below: Tables) -> None:
     st.markdown("#### The figures", help=f"{WORDS['measured']} {WORDS['counted']} {WORDS['modelled']}")
     names = [*below["labels"], "ratio"]
-    numbers = {name: st.column_config.NumberColumn(width="small", format="%.4g") for name in names}
+    numbers = {name: st.column_config.NumberColumn(width=150, format="%.4g") for name in names}
     st.dataframe(
         below["metrics"],
         hide_index=True,

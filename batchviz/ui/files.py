@@ -17,7 +17,7 @@ from batchviz.scenario import ScenarioError
 from batchviz.trace import Trace
 from batchviz.trace_file import MAX_FILE_BYTES, MAX_UNPACKED_BYTES, TraceError, traces_from_json
 from batchviz.ui import address, state
-from batchviz.ui.source import OWN, OWN_TRACES, problems_of, scenario_text, take_file
+from batchviz.ui.source import OWN, OWN_TRACES, WORKLOAD_CUT, problems_of, scenario_text, take_file
 from batchviz.ui.words import WORDS
 
 FRAGMENT = "share"
@@ -28,12 +28,13 @@ def show_open(disabled: bool) -> None:
     """A file from this computer."""
     with st.popover("Open a file", icon=":material/folder_open:", width="stretch", disabled=disabled, key="open"):
         st.file_uploader(
-            "A scenario (YAML, JSON) or a trace (JSON, plain or gzipped)",
-            type=["yaml", "yml", "json", "gz"],
+            "A scenario (YAML, JSON), a trace (JSON, plain or gzipped), or a server's workload (CSV, JSONL)",
+            type=["yaml", "yml", "json", "gz", "csv", "jsonl"],
             key=address.UPLOAD,
             on_change=_take,
             help=f"At most {MAX_FILE_BYTES // 1_000_000} MB, {MAX_UNPACKED_BYTES // 1_000_000} MB unpacked. "
-            "It stays on this server as long as this page is open.",
+            f"Of a workload (Azure's CSV, Mooncake's JSONL) the first {WORKLOAD_CUT.limit} rows are taken, without those "
+            f"of more than {WORKLOAD_CUT.max_total_tokens:,} tokens. It stays on this server as long as this page is open.",
         )
 
 

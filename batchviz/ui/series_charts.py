@@ -76,12 +76,12 @@ def _stacked(kind: str, amount: str, title: str, colours: Mapping[str, str]) -> 
                 f"{kind}:N",
                 title=None,
                 scale=alt.Scale(domain=list(colours), range=list(colours.values())),
-                legend=alt.Legend(orient="top", labelLimit=260, columns=5),
+                legend=alt.Legend(orient="top", labelLimit=260, columns=3),
             ),
             tooltip=[alt.Tooltip("step:Q"), alt.Tooltip(f"{kind}:N"), alt.Tooltip(f"{amount}:Q", format=".4~g")],
         )
     )
-    return with_cursor(areas)
+    return with_cursor(areas, alt.Y("top:Q", title=title))
 
 
 def _lines(amount: str, title: str) -> dict[str, Any]:

@@ -6,8 +6,10 @@ layout, widgets, charts. Nothing in here needs the model: what has no tokens and
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from types import MappingProxyType
 
 import streamlit as st
 
@@ -16,7 +18,7 @@ from batchviz.export.series import step_rows
 from batchviz.export.tables import request_rows
 from batchviz.link import MAX_PANES, PaneChoice, checked, panes_from_text, panes_to_text
 from batchviz.playback import playback
-from batchviz.presets import PRESET_NAMES, SCRIPTED_PRESET_NAMES, load_scenario
+from batchviz.presets import PRESET_NAMES, list_presets, list_scripted_presets, load_scenario
 from batchviz.recordings import has_recording, rescheduled_as
 from batchviz.runs import DEFAULT_SLOT_CAPACITY, as_recorded, make_config, scripted_run
 from batchviz.scenario import MAX_SLOTS, Scenario, ScenarioError, ScenarioRequest
@@ -25,11 +27,13 @@ from batchviz.scheduler import Policy
 from batchviz.trace import RunConfig, ScenarioRecord, Trace, TraceStatus
 from batchviz.trace_file import TraceError, bundle_to_json, traces_from_bytes, traces_from_json
 from batchviz.ui import state
+from batchviz.workload_file import WORKLOAD_SUFFIXES, Cut, parse_workload
 
 OWN = "own"  # the key of what this session brought itself
 OWN_SCENARIO = "own_scenario"  # YAML text
 OWN_TRACES = "own_traces"  # JSON text of a bundle; then OWN_SCENARIO is None
 OWN_NAME = "own_name"  # str: how the file was called
+WORKLOAD_CUT = Cut(limit=200, max_total_tokens=DEFAULT_SLOT_CAPACITY)  # what of a recorded workload is taken
 TRACE_MARKS = (b'"batchviz-trace/', b'"batchviz-bundle/')
 
 
@@ -59,10 +63,16 @@ def _preset(name: str) -> Scenario:
 
 def source_titles() -> dict[str, str]:
     """Key -> title of everything that can be chosen, one's own first."""
-    presets = {name: _preset(name).title for name in (*PRESET_NAMES, *SCRIPTED_PRESET_NAMES)}
-    marked = {name: title if name in PRESET_NAMES else f"{title} (no model)" for name, title in presets.items()}
     own = st.session_state.get(OWN_NAME)
-    return ({OWN: f"Yours: {own}"} if own else {}) | marked
+    return ({OWN: f"Yours: {own}"} if own else {}) | dict(_preset_titles())
+
+
+@cache
+def _preset_titles() -> Mapping[str, str]:
+    """The presets that can be shown at once: recorded ones, and those of exact lengths, which need no model."""
+    recorded = {scenario.name: scenario.title for scenario in list_presets() if has_recording(scenario.name)}
+    scripted = {scenario.name: f"{scenario.title} (no model)" for scenario in list_scripted_presets()}
+    return MappingProxyType(recorded | scripted)
 
 
 def source_of(key: str) -> Source:
@@ -72,7 +82,7 @@ def source_of(key: str) -> Source:
         return Source(OWN, _scenario_of(traces_from_json(text)[0].scenario), _live_or(OWN, text), is_trace=True)
     if key == OWN and st.session_state.get(OWN_SCENARIO):
         return Source(OWN, _parsed(str(st.session_state[OWN_SCENARIO])), _live_or(OWN, None))
-    name = key if key in (*PRESET_NAMES, *SCRIPTED_PRESET_NAMES) else PRESET_NAMES[0]
+    name = key if key in _preset_titles() else PRESET_NAMES[0]
     recording = state.recording_text(name) if has_recording(name) else None
     return Source(name, _preset(name), _live_or(name, recording))
 
@@ -180,7 +190,7 @@ def take_file(content: bytes, name: str) -> None:
     """An uploaded trace, bundle or scenario becomes this session's own. Raises TraceError or ScenarioError: one sentence."""
     is_trace = content[:2] == b"\x1f\x8b" or any(mark in content[:200] for mark in TRACE_MARKS)
     if not is_trace:
-        take_scenario(parse_scenario(content, name, is_json=name.lower().endswith(".json"), default_name=name), name)
+        take_scenario(_scenario_from(content, name), name)
         return
     traces = traces_from_bytes(content, name=name)
     if not all(trace.steps for trace in traces):
@@ -192,6 +202,14 @@ def take_file(content: bytes, name: str) -> None:
     _refuse_unreadable(traces, name)
     st.session_state[OWN_TRACES], st.session_state[OWN_SCENARIO] = bundle_to_json(traces), None
     _took(name)
+
+
+def _scenario_from(content: bytes, name: str) -> Scenario:
+    """A scenario file, or the beginning of a workload that a real server recorded."""
+    lower, stem = name.lower(), name.rpartition(".")[0] or name
+    if lower.endswith(WORKLOAD_SUFFIXES):
+        return parse_workload(content, name, is_csv=lower.endswith(".csv"), cut=WORKLOAD_CUT, default_name=stem)
+    return parse_scenario(content, name, is_json=lower.endswith(".json"), default_name=stem)
 
 
 def _refuse_unreadable(traces: tuple[Trace, ...], name: str) -> None:
