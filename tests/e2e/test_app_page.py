@@ -183,20 +183,22 @@ def test_a_live_run_is_cancelled_within_a_step(page: Page) -> None:
 
 @pytest.mark.model
 @pytest.mark.timeout(600)
-def test_the_same_eight_chats_run_live_end_to_end(page: Page) -> None:
+def test_the_same_chats_run_live_end_to_end(page: Page) -> None:
+    choose(page, "preset", "One at a time")  # the shortest preset
     page.get_by_role("button", name="Run it live").click()
-    expect(page.locator(".pane.static .token").first).to_be_visible(timeout=240_000)  # steps come while it goes on
+    expect(page.locator(".pane.sequential .chip").first).to_be_visible(timeout=120_000)  # steps come while it goes on
     page.screenshot(path=ARTIFACTS / "live.png")
     expect(page.get_by_text("Tokens: sampled live by the model")).to_be_visible(timeout=400_000)
     expect(page.get_by_text("Seconds: measured in that run")).to_be_visible()
     page.get_by_role("button", name="To the end").click()
-    expect(page.locator(".pane.continuous .answer.delivered")).to_have_count(8)
-    expect(page.locator(".pane.static .answer.delivered")).to_have_count(8)
+    answers = page.locator(".pane.continuous .answer.delivered").count()
+    assert answers > 3
+    expect(page.locator(".pane.sequential .answer.delivered")).to_have_count(answers)
     slots = page.locator(".st-key-slots input")  # the live tokens re-schedule like recorded ones
     slots.fill("2")
     slots.press("Enter")
     settled(page)
-    expect(page.locator(".pane.static .lane")).to_have_count(2)
+    expect(page.locator(".pane.continuous .lane")).to_have_count(2)
 
 
 @pytest.mark.parametrize(
