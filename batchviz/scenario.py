@@ -5,6 +5,7 @@ Owns: Scenario, ScenarioRequest, their limits, ScenarioError. Must not know: fil
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 from typing import Literal
 
@@ -98,9 +99,9 @@ def check_fits(num_prompt_tokens: int, request: ScenarioRequest, slot_capacity: 
 def is_printable(character: str) -> bool:
     """True for what may stand in an id or a title: no control or bidirectional characters, no line breaks.
 
-    The joiners inside emoji and the spaces that do not break are welcome, though Python calls them unprintable.
+    The joiners inside emoji and the spaces of every script are welcome, though Python calls them unprintable.
     """
-    return character.isprintable() or character in "\u00a0\u202f\u200c\u200d"
+    return character.isprintable() or character in "\u200c\u200d" or unicodedata.category(character) == "Zs"
 
 
 def shown_text(text: str, limit: int = 40) -> str:
