@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from batchviz.runs import as_recorded, make_config, replay_run
-from batchviz.scheduler import Policy
+from batchviz.runs import as_recorded, replay_run
 from batchviz.trace import RunConfig, Trace
 from batchviz.trace_file import read_traces
 
@@ -29,13 +28,8 @@ def load_recording(preset: str) -> tuple[Trace, ...]:
     return tuple(as_recorded(trace) for trace in read_traces(recording_path(preset)))
 
 
-def rescheduled(recordings: tuple[Trace, ...], policy: Policy, num_slots: int, slot_capacity: int) -> Trace:
-    """This policy on this many slots: the measured run itself where it was recorded so, else a replay of its tokens."""
-    return rescheduled_as(recordings, make_config(policy, num_slots, slot_capacity))
-
-
-def rescheduled_as(recordings: tuple[Trace, ...], config: RunConfig) -> Trace:
-    """The same for a whole configuration: prefill mode, budgets and time-out too."""
+def rescheduled(recordings: tuple[Trace, ...], config: RunConfig) -> Trace:
+    """The tokens under this configuration: the measured run itself where it was recorded so, else a replay of them."""
     for trace in recordings:
         if trace.config == config:
             return trace

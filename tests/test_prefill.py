@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from batchviz.check import check_trace
-from batchviz.engine import Engine
 from batchviz.metrics import request_results, slot_steps
 from batchviz.prefill import PrefillMode
 from batchviz.request import Request
 from batchviz.runner import ScriptedRunner
+from batchviz.runs import Run
 from batchviz.scheduler import Policy, make_scheduler
 from batchviz.trace import (
     ArrivalUnit,
@@ -35,19 +35,10 @@ LETTER = {
 
 
 def run(config: RunConfig, requests: list[Request], unit: ArrivalUnit = ArrivalUnit.STEPS) -> Trace:
-    scheduler = make_scheduler(
-        config.policy,
-        config.num_slots,
-        prefill=config.prefill,
-        max_batched_tokens=config.max_batched_tokens,
-        kv_budget_tokens=config.kv_budget_tokens,
-        group_timeout=config.group_timeout,
-    )
-    engine = Engine(scheduler, ScriptedRunner(lambda rows: 0.25 * rows), slot_capacity=64, arrival_unit=unit)
-    engine.add_all(requests)
     traced = tuple(TracedRequest(r.id, r.num_prompt_tokens, r.max_tokens, r.arrival, r.output_tokens) for r in requests)
     record = ScenarioRecord("test", "A test", traced, arrival_unit=unit)
-    return Trace(record, config, Origin(RunnerKind.SCRIPTED, Seconds.MODELLED), tuple(engine.run()))
+    origin = Origin(RunnerKind.SCRIPTED, Seconds.MODELLED)
+    return Run(record, requests, config, origin, ScriptedRunner(lambda rows: 0.25 * rows)).finish()
 
 
 def request(name: str, prompt: int, output: int, arrival: float = 0) -> Request:

@@ -37,7 +37,7 @@ def test_a_shipped_trace_of_lengths_says_that_no_model_ran_and_time_is_modelled(
 
 
 def test_a_shipped_trace_of_lengths_reschedules_like_a_fresh_run() -> None:
-    replayed = rescheduled(load_recording("golden-lengths"), Policy.CONTINUOUS, 3, 1024)
+    replayed = rescheduled(load_recording("golden-lengths"), make_config(Policy.CONTINUOUS, 3))
     fresh = scripted_run(load_scenario("golden-lengths"), make_config(Policy.CONTINUOUS, 3)).finish()
     assert replayed.steps == fresh.steps
     assert replayed.origin.runner is RunnerKind.SCRIPTED

@@ -11,7 +11,7 @@ from batchviz.check import check_trace
 from batchviz.metrics import request_results
 from batchviz.presets import PRESET_NAMES, load_scenario
 from batchviz.recordings import ASSETS, has_recording, load_recording, rescheduled
-from batchviz.runs import replay_run
+from batchviz.runs import make_config, replay_run
 from batchviz.scheduler import Policy
 from batchviz.trace import RunnerKind, Seconds, Trace, TraceStatus
 
@@ -72,7 +72,7 @@ def test_a_replay_as_recorded_is_the_recorded_schedule(name: str) -> None:
 @pytest.mark.parametrize("slots", [1, 2, 3, 8, 64])
 @pytest.mark.parametrize("policy", list(Policy))
 def test_any_knob_gives_a_schedule_that_keeps_every_rule(policy: Policy, slots: int) -> None:
-    trace = rescheduled(load_recording("four-slots"), policy, slots, 1024)
+    trace = rescheduled(load_recording("four-slots"), make_config(policy, slots))
     assert check_trace(trace) == []
     assert [r.output for r in request_results(trace)] == [
         r.output for r in request_results(load_recording("four-slots")[0])

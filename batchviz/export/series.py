@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from batchviz.export.tables import Row, run_label
+from batchviz.kv_metrics import kv_steps, kv_totals
 from batchviz.metrics import request_results, run_metrics
 from batchviz.trace import SlotPhase, Trace
 
@@ -50,27 +51,20 @@ def bucket_size(traces: Sequence[Trace], max_points: int = MAX_POINTS) -> int:
 
 def buckets(trace: Trace, size: int) -> list[Bucket]:
     """The whole run in buckets of `size` steps; the last one may be shorter."""
-    reserved = {
-        request.id: request.num_prompt_tokens + request.max_output_tokens for request in trace.scenario.requests
-    }
-    filled: dict[str, int] = {}  # KV positions that each seated request fills
+    kv = tuple(kv_steps(trace))
     found = []
     for start in range(0, len(trace.steps), size):
         steps = trace.steps[start : start + size]
         phases = dict.fromkeys(SlotPhase, 0)
-        tokens = kv_used = kv_reserved = 0
+        tokens = 0
         for snapshot in steps:
             for slot in snapshot.slots:
                 phases[slot.phase] += 1
                 tokens += slot.token_id is not None
-                if slot.request_id is not None:
-                    if slot.num_tokens:
-                        filled[slot.request_id] = slot.position + slot.num_tokens
-                    kv_used += filled.get(slot.request_id, 0)
-                    kv_reserved += reserved[slot.request_id]
+        memory = kv_totals(trace, kv[start : start + size])
         waiting = sum(snapshot.num_waiting for snapshot in steps)
         seconds = sum(snapshot.duration_s for snapshot in steps)
-        found.append(Bucket(start, len(steps), phases, waiting, tokens, seconds, kv_used, kv_reserved))
+        found.append(Bucket(start, len(steps), phases, waiting, tokens, seconds, memory.used, memory.reserved))
     return found
 
 
@@ -194,9 +188,9 @@ def tokens_in_words(traces: Sequence[Trace]) -> str:
 
 def kv_in_words(traces: Sequence[Trace], pane: int) -> str:
     """The chart of one run's KV memory, said."""
-    each = buckets(traces[pane], 1)
-    used, reserved = max((b.kv_used for b in each), default=0), max((b.kv_reserved for b in each), default=0)
-    return f"{run_label(pane, traces[pane])}: at most {used:,} KV positions used and {reserved:,} reserved."
+    memory = kv_totals(traces[pane])
+    peaks = f"at most {memory.peak_used:,} KV positions used and {memory.peak_reserved:,} reserved"
+    return f"{run_label(pane, traces[pane])}: {peaks}."
 
 
 def waits_in_words(traces: Sequence[Trace]) -> str:

@@ -19,7 +19,7 @@ from batchviz.export.tables import request_rows
 from batchviz.link import MAX_PANES, PaneChoice, checked, panes_from_text, panes_to_text
 from batchviz.playback import playback
 from batchviz.presets import PRESET_NAMES, list_presets, list_scripted_presets, load_scenario
-from batchviz.recordings import has_recording, rescheduled_as
+from batchviz.recordings import has_recording, rescheduled
 from batchviz.runs import DEFAULT_SLOT_CAPACITY, as_recorded, make_config, scripted_run
 from batchviz.scenario import MAX_SLOTS, Scenario, ScenarioError, ScenarioRequest
 from batchviz.scenario_file import dump_scenario, parse_scenario
@@ -49,10 +49,6 @@ class Source:
     @property
     def may_run_live(self) -> bool:
         return self.scenario.has_words
-
-    @property
-    def is_shown_at_once(self) -> bool:
-        return self.tokens is not None or self.scenario.has_exact_lengths
 
 
 @cache
@@ -160,7 +156,7 @@ def _rescheduled_text(tokens: str, panes: str) -> str:
     if not _is_whole(tokens):
         return bundle_to_json(recordings[:MAX_PANES])  # shown as it is
     capacity = recordings[0].config.slot_capacity
-    return bundle_to_json(rescheduled_as(recordings, config_of(pane, capacity)) for pane in panes_from_text(panes))
+    return bundle_to_json(rescheduled(recordings, config_of(pane, capacity)) for pane in panes_from_text(panes))
 
 
 @st.cache_data(max_entries=64, show_spinner=False)

@@ -7,7 +7,9 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.e2e.app_server import Server, app_server
 
 FLAGS = [
     "--no-sandbox",
@@ -32,3 +34,18 @@ def browser() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """The real page, served for the tests of one file."""
+    with app_server() as running:
+        yield running
+
+
+def errors_of(page: Page) -> list[str]:
+    """A list that fills with whatever the page reports as an error, in the console or uncaught."""
+    errors: list[str] = []
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    return errors

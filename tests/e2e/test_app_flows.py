@@ -13,16 +13,11 @@ from playwright.sync_api import Browser, Page, expect
 from batchviz.presets import load_scenario
 from batchviz.scenario_file import dump_scenario
 from batchviz.trace_file import read_traces
-from tests.e2e.app_server import ARTIFACTS, Server, app_server
+from tests.e2e.app_server import ARTIFACTS, Server
+from tests.e2e.conftest import errors_of
 from tests.e2e.test_app_page import pause, scrub_to, settled
 
 pytestmark = pytest.mark.e2e
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with app_server() as running:
-        yield running
 
 
 @pytest.fixture
@@ -31,9 +26,7 @@ def page(browser: Browser, server: Server) -> Iterator[Page]:
     context = browser.new_context(viewport={"width": 1400, "height": 1000}, accept_downloads=True)
     page = context.new_page()
     page.set_default_timeout(30_000)
-    errors: list[str] = []
-    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-    page.on("pageerror", lambda error: errors.append(str(error)))
+    errors = errors_of(page)
     yield page
     context.close()
     # Streamlit looks for its health endpoints under the address of a page first, and finds them at the root.

@@ -11,17 +11,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.e2e.app_server import ARTIFACTS, Server, app_server
+from tests.e2e.app_server import ARTIFACTS, Server
+from tests.e2e.conftest import errors_of
 
 pytestmark = pytest.mark.e2e
 
 FIRST_PAINT_S = 15.0  # the promise is 2 s on a warm, quiet server; this only catches a page that hangs
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with app_server() as running:
-        yield running
 
 
 @pytest.fixture
@@ -29,9 +24,7 @@ def page(browser: Browser, server: Server) -> Iterator[Page]:
     """The page, opened; afterwards any error in the console is a failure."""
     context = browser.new_context(viewport={"width": 1400, "height": 1000})
     page = context.new_page()
-    errors: list[str] = []
-    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-    page.on("pageerror", lambda error: errors.append(str(error)))
+    errors = errors_of(page)
     open_app(page, server)
     yield page
     context.close()
