@@ -16,6 +16,8 @@ export function mountComponent({ data, parentElement, setStateValue }) {
       (speed) => setStateValue("speed", speed),
     );
     PLAYERS.set(parentElement, player);
+    // Two frames: in the first the player is drawn, after it the browser shows it.
+    requestAnimationFrame(() => requestAnimationFrame(() => setStateValue("painted", true)));
   }
   player.refreshTheme();
   player.load(data.payload);

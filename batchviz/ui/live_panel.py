@@ -7,7 +7,7 @@ a second; the player keeps its place and its cursor, since it is the same elemen
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,7 +30,6 @@ MAX_LIVE_ARRIVAL = 500  # steps
 MAX_PROMPT_CHARACTERS = 1_000
 POLL_S = 0.5
 HAS_FIGURES = "has_figures"  # bool: whether there is anything to draw under the player
-PLAYER = "player"  # the component's key
 NOTICE = "live_notice"  # str: what to say about the last live run
 LIVE_SOURCE = "live_source"  # str: which source the live job was made from
 
@@ -42,10 +41,13 @@ def live_is_on() -> bool:
     return st.session_state.get(state.JOB) is not None
 
 
-def stage(source: Source, panes: Panes, bundle: str | None, knobs: Callable[[], None]) -> None:
-    """Draws the player, `bundle` while nothing runs live, else the live run as it comes; and the controls under it."""
+def stage(bundle: str | None) -> None:
+    """Draws the player: `bundle` while nothing runs live, else the live run as it comes."""
     st.fragment(_stage, run_every=POLL_S if live_is_on() else None)(bundle)
-    knobs()
+
+
+def show_controls(source: Source, panes: Panes, bundle: str | None) -> None:
+    """Under the knobs: the button, a file in, a link and files out, the prompts."""
     live, words, opening, sharing = st.columns([1.3, 3.4, 1.15, 1.0], vertical_alignment="center")
     may_run = not live_is_on() and source.may_run_live
     pressed = may_run and _show_button(live, words)
@@ -68,11 +70,25 @@ def _stage(bundle: str | None) -> None:
         payload = playback(traces, version=view.version, live=True)
     else:
         payload = state.payload_of(bundle) if bundle is not None else playback(())
-    show_player(payload, key=PLAYER, seek=address.seek_now(), on_step_change=_rested, on_speed_change=_rested)
+    show_player(
+        payload,
+        key=state.PLAYER,
+        seek=address.seek_now(),
+        on_step_change=_rested,
+        on_speed_change=_rested,
+        on_painted_change=_painted,
+    )
     if view is not None:
         _show_progress(view)
     elif bundle is None:
         st.info("These requests have no recorded answers yet. **Run it live** lets the model answer them.")
+
+
+def _painted() -> None:
+    """The player is seen: now the rest of the page, which takes a browser longer than the player."""
+    if not st.session_state.get(state.PAINTED):
+        st.session_state[state.PAINTED] = True
+        st.rerun()
 
 
 def _rested() -> None:
@@ -80,7 +96,7 @@ def _rested() -> None:
 
     Unless something else was done in the same moment: Streamlit makes one run of both, which must be a whole one.
     """
-    told = st.session_state[PLAYER]
+    told = st.session_state[state.PLAYER]
     st.session_state[address.STEP] = told.get("step")
     if told.get("speed") is not None:
         st.session_state[address.SPEED] = float(told["speed"])

@@ -26,8 +26,11 @@ def show_player(
     seek: Mapping[str, Any] | None = None,
     on_step_change: Callable[[], None] | None = None,
     on_speed_change: Callable[[], None] | None = None,
+    on_painted_change: Callable[[], None] | None = None,
 ) -> Any:
     """Draws the player; `result.step` is where the cursor last came to rest, `result.speed` what a person chose (or None).
+
+    `on_painted_change` is called once for every player that a browser has drawn.
 
     `seek` is {"n": 1, "step": 48, "speed": 2, "play": False}: obeyed once for every growing `n`, and then paused unless
     it says `play`; without a step the cursor stays, without a speed the speed. To move it again, send a higher `n`.
@@ -35,11 +38,12 @@ def show_player(
     return _PLAYER(
         key=key,
         data={"payload": payload, "seek": seek},
-        default={"step": None, "speed": None},
+        default={"step": None, "speed": None, "painted": False},
         width="stretch",
         height="content",
         on_step_change=on_step_change or _nothing,
         on_speed_change=on_speed_change or _nothing,
+        on_painted_change=on_painted_change or _nothing,
     )
 
 

@@ -19,6 +19,8 @@ from batchviz.trace_file import bundle_to_json, traces_from_json
 from batchviz.worker import Worker
 
 JOB = "job_id"  # int: the live job on show
+PLAYER = "player"  # the component's key
+PAINTED = "painted"  # bool: the browser has drawn the player
 LIVE_BUNDLE = "live_bundle"  # JSON text of the last finished live run
 LIVE_FOR = "live_for"  # str: the source (see source.py) whose tokens it replaces
 
@@ -39,6 +41,13 @@ def recording_text(preset: str) -> str:
 def payload_of(bundle: str) -> dict[str, Any]:
     """The player's payload of a bundle."""
     return playback(traces_from_json(bundle))
+
+
+def is_painted() -> bool:
+    """False until the browser has drawn the player of this session; who is no browser (a test) need not be waited for."""
+    if not st.session_state.get(PAINTED) and (st.session_state.get(PLAYER) or {}).get("painted"):
+        st.session_state[PAINTED] = True  # a browser that came back to a server that had forgotten it
+    return bool(st.session_state.get(PAINTED)) or "User-Agent" not in st.context.headers
 
 
 def keep_live_run(source_key: str, traces: Sequence[Trace]) -> None:

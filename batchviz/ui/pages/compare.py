@@ -12,7 +12,7 @@ from batchviz.engine import EngineLimitError
 from batchviz.trace import RunnerKind, Seconds, Trace
 from batchviz.trace_file import traces_from_json
 from batchviz.ui import address, figures, files, knobs, state
-from batchviz.ui.live_panel import HAS_FIGURES, live_is_on, stage
+from batchviz.ui.live_panel import HAS_FIGURES, live_is_on, show_controls, stage
 from batchviz.ui.source import Source, bundle_of, is_whole, source_titles, usual_panes
 
 
@@ -29,11 +29,12 @@ def compare_page() -> None:
     if problem is not None:
         st.warning(state.plain(problem), icon=":material/info:")
 
-    def show_knobs() -> None:
-        knobs.show_knobs(source_titles(), address.take_source, live_is_on(), fixed=not _is_movable(source))
-
     st.session_state[HAS_FIGURES] = bundle is not None
-    stage(source, knobs.panes_now(), bundle, show_knobs)
+    stage(bundle)
+    if not state.is_painted():
+        return  # the player first: it says when it is seen, and the page is drawn whole
+    knobs.show_knobs(source_titles(), address.take_source, live_is_on(), fixed=not _is_movable(source))
+    show_controls(source, knobs.panes_now(), bundle)
     if bundle is not None:
         st.caption(_provenance_of(bundle))
         st.fragment(figures.show_figures, key=figures.FRAGMENT)(bundle)
