@@ -1,14 +1,19 @@
-"""The Streamlit entry: page configuration and navigation, nothing else."""
+"""The Streamlit entry: the server that hands the page out; its configuration and navigation.
+
+Streamlit imports this file once as a server, and runs it as a script for every visitor.
+"""
 
 import streamlit as st
 
-from batchviz.ui.pages.compare import compare_page
-from batchviz.ui.pages.what_is_real import what_is_real_page
+if __name__ == "__main__":
+    from batchviz.ui.pages.compare import compare_page
+    from batchviz.ui.pages.what_is_real import what_is_real_page
 
-st.set_page_config(page_title="batchviz", page_icon="🎞️", layout="wide", initial_sidebar_state="collapsed")
+    st.set_page_config(page_title="batchviz", page_icon="🎞️", layout="wide", initial_sidebar_state="collapsed")
+    compare = st.Page(compare_page, title="Compare", url_path="compare", default=True)
+    what_is_real = st.Page(what_is_real_page, title="What is real here", url_path="what-is-real")
+    st.navigation([compare, what_is_real], position="top").run()
+else:
+    from batchviz.ui.first_page import ROUTES
 
-PAGES = [
-    st.Page(compare_page, title="Compare", url_path="compare", default=True),
-    st.Page(what_is_real_page, title="What is real here", url_path="what-is-real"),
-]
-st.navigation(PAGES, position="top").run()
+    app = st.App(__file__, routes=ROUTES)

@@ -38,6 +38,11 @@ def page_css() -> str:
     return _read("page.css")
 
 
+def cover_css() -> str:
+    """What the player needs around it while it lies over a page that is not there yet."""
+    return _read("cover.css")
+
+
 def player_js() -> str:
     """The script as a Streamlit component: its default export is called with data and its parent element."""
     return f"{_joined()}\nexport default mountComponent;\n"
@@ -46,6 +51,11 @@ def player_js() -> str:
 def page_js() -> str:
     """The script as a page of its own: reads the payload from the element `batchviz-payload`."""
     return f"{_joined()}\nmountPage();\n"
+
+
+def cover_js() -> str:
+    """The script as a cover: as a page of its own, until a component on the same page takes the player over."""
+    return f"{_joined()}\nmountCover();\n"
 
 
 def _joined() -> str:

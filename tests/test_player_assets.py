@@ -25,7 +25,7 @@ def text_of(name: str) -> str:
 
 
 def test_every_file_of_the_folder_is_joined() -> None:
-    assert {path.name for path in FOLDER.iterdir()} == {*SCRIPTS, *STYLES, "player.html", "page.css"}
+    assert {path.name for path in FOLDER.iterdir()} == {*SCRIPTS, *STYLES, "player.html", "page.css", "cover.css"}
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

@@ -12,9 +12,8 @@ const TELL_AFTER_MS = 250; // a held-down key is one message, not fifty
 const FAST_SPEED = 4; // from here on nobody reads single steps: the page is redrawn 25 times a second
 const FAST_FRAME_MS = 40;
 
-// `root` is the element of player.html; `tellStep(step)` is called when the cursor has come to rest, never per frame;
-// `tellSpeed(speed)` when a person chose another speed.
-export function newPlayer(root, tellStep, tellSpeed = () => {}) {
+// `root` is the element of player.html. Nobody hears of anything before `tellTo`.
+export function newPlayer(root) {
   const clock = newClock(0);
   const panesHolder = root.querySelector('[data-part="panes"]');
   const line = root.querySelector('[data-part="telling"]');
@@ -32,6 +31,8 @@ export function newPlayer(root, tellStep, tellSpeed = () => {}) {
   let timer = 0;
   let told = null;
   let resume = false;
+  let tellStep = null;
+  let tellSpeed = () => {};
 
   const unitEnd = () => (clock.unit === "step" ? Math.max(0, model.maxSteps - 1) : model.maxSeconds);
   const unitEdge = () => (clock.unit === "step" ? model.edgeStep : model.edgeSeconds);
@@ -72,7 +73,7 @@ export function newPlayer(root, tellStep, tellSpeed = () => {}) {
   function rest() {
     clearTimeout(timer);
     timer = setTimeout(() => {
-      if (!model || told === stepNow()) return;
+      if (!model || !tellStep || told === stepNow()) return;
       told = stepNow();
       tellStep(told);
     }, TELL_AFTER_MS);
@@ -208,6 +209,12 @@ export function newPlayer(root, tellStep, tellSpeed = () => {}) {
         if (document.hidden && clock.playing) onVisibility();
       }
       request();
+    },
+    // `onStep(step)` is called when the cursor has come to rest, never per frame; `onSpeed(speed)` when a person chose one.
+    tellTo(onStep, onSpeed) {
+      tellStep = onStep;
+      tellSpeed = onSpeed;
+      if (model && !clock.playing) rest();
     },
     // Python moves the cursor only by a number that grows: {n, step, speed?, play?}; without a step it stays where it is.
     seek(wish) {

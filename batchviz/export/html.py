@@ -6,8 +6,9 @@ Owns: the page around the player. Must not know: Streamlit, how the player draws
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
+from typing import Any
 
 from batchviz.playback import playback
 from batchviz.player_assets import page_css, page_js, player_css, player_html
@@ -17,8 +18,6 @@ from batchviz.trace import Trace
 def to_html(traces: Sequence[Trace]) -> str:
     """One self-contained page. Texts of models and prompts travel as JSON and never become markup."""
     payload = playback(traces)
-    data = json.dumps(payload, separators=(",", ":"), ensure_ascii=False)
-    data = data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
     title = escape(payload["title"] or "batchviz")
     return f"""<!doctype html>
 <html lang="en">
@@ -35,10 +34,16 @@ def to_html(traces: Sequence[Trace]) -> str:
 <p class="look-for">{escape(payload["look_for"])}</p>
 {player_html()}
 </main>
-<script type="application/json" id="batchviz-payload">{data}</script>
+<script type="application/json" id="batchviz-payload">{as_script_data(payload)}</script>
 <script type="module">
 {page_js()}
 </script>
 </body>
 </html>
 """
+
+
+def as_script_data(payload: Mapping[str, Any]) -> str:
+    """A payload as JSON that may stand in a <script> element: nothing in it can end the element."""
+    data = json.dumps(payload, separators=(",", ":"), ensure_ascii=False)
+    return data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

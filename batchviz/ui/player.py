@@ -15,7 +15,11 @@ from batchviz.player_assets import player_css, player_html, player_js
 
 # Registered once, when the module is imported: a component registered anew is another element, and loses its place.
 _PLAYER = st.components.v2.component(
-    "batchviz_player", html=player_html(), css=player_css(), js=player_js(), isolate_styles=True
+    "batchviz_player",
+    html=f"<template>\n{player_html()}</template>\n",
+    css=player_css(),
+    js=player_js(),
+    isolate_styles=True,
 )
 
 

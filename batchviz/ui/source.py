@@ -79,8 +79,13 @@ def source_of(key: str) -> Source:
     if key == OWN and st.session_state.get(OWN_SCENARIO):
         return Source(OWN, _parsed(str(st.session_state[OWN_SCENARIO])), _live_or(OWN, None))
     name = key if key in _preset_titles() else PRESET_NAMES[0]
-    recording = state.recording_text(name) if has_recording(name) else None
-    return Source(name, _preset(name), _live_or(name, recording))
+    shipped = preset_source(name)
+    return replace(shipped, tokens=_live_or(name, shipped.tokens))
+
+
+def preset_source(name: str) -> Source:
+    """A preset as it was shipped, whatever this session ran since."""
+    return Source(name, _preset(name), state.recording_text(name) if has_recording(name) else None)
 
 
 def _live_or(key: str, tokens: str | None) -> str | None:

@@ -1,6 +1,6 @@
-"""Every colour that Python draws with. The player's own colours are in assets/player/*.css.
+"""Every colour that Python draws with, and the page's margins. The player's own colours are in assets/player/*.css.
 
-Owns: colours and the words for phases. Must not know: streamlit, charts, traces' contents. Okabe and Ito's palette,
+Owns: colours, margins and the words for phases. Must not know: streamlit, charts, traces' contents. Okabe and Ito's palette,
 chosen to be told apart with any colour vision; colour is never the only sign.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
+PAGE_PADDING = "3.6rem clamp(1rem, 5.7vw, 5rem) 3rem"  # rem, as CSS: narrower than Streamlit's on a phone
 WAITING = "#9AA5B1"
 PREFILL = "#56B4E9"
 DECODE = "#0072B2"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+TITLE = "Why a finished answer still has to wait"
 WORDS: Mapping[str, str] = MappingProxyType(
     {
         "preset": "A set of requests to look at: every run gets exactly these, whatever its policy.",

@@ -14,16 +14,18 @@ from batchviz.trace_file import traces_from_json
 from batchviz.ui import address, figures, files, knobs, state
 from batchviz.ui.live_panel import HAS_FIGURES, live_is_on, show_controls, stage
 from batchviz.ui.source import Source, bundle_of, is_whole, source_titles, usual_panes
+from batchviz.ui.theme import PAGE_PADDING
+from batchviz.ui.words import TITLE
 
 
 def compare_page() -> None:
     """Draws the page: the picture first, then the knobs that change it, then the figures."""
-    st.html("<style>.stMainBlockContainer{padding-top:3.6rem;padding-bottom:3rem}</style>")
+    st.html(f"<style>.stMainBlockContainer{{padding:{PAGE_PADDING}}}</style>")
     address.open_view()
     source = address.source_now()
     bundle, problem = _bundle(source)
 
-    st.markdown("### Why a finished answer still has to wait")
+    st.markdown(f"### {TITLE}")
     st.caption(state.plain(source.scenario.look_for or source.scenario.title))
     files.show_notices()
     if problem is not None:

@@ -12,12 +12,13 @@ from batchviz.trace import Origin, RunnerKind, Seconds, Trace
 from batchviz.trace_file import traces_from_json
 from batchviz.ui import address, state
 from batchviz.ui.source import bundle_of
+from batchviz.ui.theme import PAGE_PADDING
 from batchviz.ui.words import WORDS
 
 
 def what_is_real_page() -> None:
     """Draws the page from the runs that the other page shows, or the first preset's."""
-    st.html("<style>.stMainBlockContainer{padding-top:3.6rem;padding-bottom:3rem;max-width:60rem}</style>")
+    st.html(f"<style>.stMainBlockContainer{{padding:{PAGE_PADDING};max-width:60rem}}</style>")
     address.leave_view()
     source, panes = address.kept()
     bundle = bundle_of(source, panes)
