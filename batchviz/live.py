@@ -50,40 +50,11 @@ class LiveModel:
                 f"the slot capacity is {slot_capacity:,}; this model knows at most {self.loaded.max_positions:,} positions"
             )
         return scenario_record(
-            scenario, (self._traced(request, slot_capacity, sampling) for request in scenario.requests)
+            scenario, (self.traced(request, slot_capacity, sampling) for request in scenario.requests)
         )
 
-    def start(self, record: ScenarioRecord, config: RunConfig) -> Run:
-        """A run that is ready to step. The KV cache holds what this scenario needs, no more."""
-        requests = [request_from(traced, self.loaded.stop_token_ids) for traced in record.requests]
-        fitting = [r.num_reserved_tokens for r in requests if r.num_reserved_tokens <= config.slot_capacity]
-        return Run(
-            record,
-            requests,
-            config,
-            self.origin(),
-            self.loaded.make_runner(config.num_slots, max(fitting, default=1), self._clock),
-            detokenizer=self.loaded.make_detokenizer(),
-            clock=self._clock,
-        )
-
-    def origin(self) -> Origin:
-        """This machine, these versions, this model, now."""
-        return Origin(
-            runner=RunnerKind.MODEL,
-            seconds=Seconds.MEASURED,
-            date=datetime.now(UTC).isoformat(timespec="seconds"),
-            machine=describe_machine(),
-            versions={
-                "batchviz": __version__,
-                "python": platform.python_version(),
-                "torch": version("torch"),
-                "transformers": version("transformers"),
-            },
-            model=replace(self.loaded.record, stop_token_ids=tuple(sorted(self.loaded.stop_token_ids))),
-        )
-
-    def _traced(self, request: ScenarioRequest, slot_capacity: int, sampling: SamplingParams) -> TracedRequest:
+    def traced(self, request: ScenarioRequest, slot_capacity: int, sampling: SamplingParams = GREEDY) -> TracedRequest:
+        """One request in this model's tokens. Raises ScenarioError if its prompt leaves no room in a slot."""
         seed = _own_seed(sampling.seed, request.id)
         if request.prompt is not None:
             token_ids = self.loaded.encode_chat(request.prompt)
@@ -105,6 +76,36 @@ class LiveModel:
             prompt=request.prompt,
             prompt_token_ids=token_ids,
             sampling=sampling if sampling == GREEDY else SamplingParams(sampling.temperature, sampling.top_p, seed),
+        )
+
+    def start(self, record: ScenarioRecord, config: RunConfig, room: int = 1) -> Run:
+        """A run that is ready to step. The KV cache holds what this scenario needs, or `room` positions a slot."""
+        requests = [request_from(traced, self.loaded.stop_token_ids) for traced in record.requests]
+        fitting = [r.num_reserved_tokens for r in requests if r.num_reserved_tokens <= config.slot_capacity]
+        return Run(
+            record,
+            requests,
+            config,
+            self.origin(),
+            self.loaded.make_runner(config.num_slots, max([*fitting, room]), self._clock),
+            detokenizer=self.loaded.make_detokenizer(),
+            clock=self._clock,
+        )
+
+    def origin(self) -> Origin:
+        """This machine, these versions, this model, now."""
+        return Origin(
+            runner=RunnerKind.MODEL,
+            seconds=Seconds.MEASURED,
+            date=datetime.now(UTC).isoformat(timespec="seconds"),
+            machine=describe_machine(),
+            versions={
+                "batchviz": __version__,
+                "python": platform.python_version(),
+                "torch": version("torch"),
+                "transformers": version("transformers"),
+            },
+            model=replace(self.loaded.record, stop_token_ids=tuple(sorted(self.loaded.stop_token_ids))),
         )
 
 

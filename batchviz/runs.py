@@ -70,6 +70,23 @@ class Run:
     def has_work(self) -> bool:
         return self.engine.has_work
 
+    @property
+    def step_number(self) -> int:
+        """The number of the step that comes next."""
+        return self.engine.step_number
+
+    def add(self, traced: TracedRequest, stop_token_ids: frozenset[int]) -> None:
+        """A request that comes while the run goes on; from now on part of its scenario. Raises ValueError on a known id.
+
+        Its arrival must not lie behind, or the trace would say that it was due before it was there.
+        """
+        if traced.arrival < self.step_number and self._record.arrival_unit is ArrivalUnit.STEPS:
+            raise ValueError(
+                f"request {traced.id!r} arrives at step {traced.arrival:g}; step {self.step_number} is next"
+            )
+        self.engine.add(request_from(traced, stop_token_ids))
+        self._record = replace(self._record, requests=(*self._record.requests, traced))
+
     def step(self) -> StepSnapshot:
         snapshot = self.engine.step()
         self._steps.append(snapshot)

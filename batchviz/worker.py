@@ -1,6 +1,6 @@
 """Supervises ONE child process that owns the model and its engines.
 
-Owns: Job, Worker: a bounded queue of jobs, the child's life, what came back so far. Must not know: torch, streamlit.
+Owns: Worker: a bounded queue of jobs, the child's life, what came back so far. Must not know: torch, streamlit.
 The web process never imports torch; a crash stays in the child. Messages are JSON, one a line (see worker_child.py).
 """
 
@@ -9,71 +9,26 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import os
 import subprocess
 import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
+from pathlib import Path
 from typing import IO, Any
 
+from batchviz.jobs import Job, JobState, JobView, QueueFullError
 from batchviz.scenario import Scenario
 from batchviz.scenario_file import dump_scenario
 from batchviz.trace import RunConfig, Trace, TraceStatus
 from batchviz.trace_file import join_lines, traces_from_json
 
 MAX_QUEUED_JOBS = 16
+MAX_ADDITIONS = 8  # messages that may join one chat
+MAX_ADDED_CHARACTERS = 400
 ABANDONED_AFTER_S = 60.0  # a job that nobody asked about for so long is cancelled: its page is gone
 CHILD_COMMAND = (sys.executable, "-m", "batchviz.worker_child")
-
-
-class JobState(StrEnum):
-    """Where a job stands."""
-
-    QUEUED = "queued"
-    LOADING = "loading"  # the child finds, fetches, converts or loads the model
-    RUNNING = "running"
-    DONE = "done"
-    CANCELLED = "cancelled"
-    FAILED = "failed"
-
-    @property
-    def is_over(self) -> bool:
-        return self in (JobState.DONE, JobState.CANCELLED, JobState.FAILED)
-
-
-class QueueFullError(RuntimeError):
-    """Too many jobs wait already."""
-
-
-@dataclass(eq=False)
-class Job:
-    """One request for live runs: a scenario under several configurations, one after the other."""
-
-    id: int
-    scenario_text: str
-    configs: tuple[RunConfig, ...]
-    state: JobState = JobState.QUEUED
-    message: str = ""
-    fraction: float | None = None  # of a download or conversion, 0 to 1
-    asked_at_s: float = 0.0  # when somebody last looked
-    headers: list[str] = field(default_factory=list)  # one line a run, see trace_file
-    steps: list[list[str]] = field(default_factory=list)  # one list of lines a run
-    statuses: list[TraceStatus] = field(default_factory=list)  # unfinished until a run is over
-
-
-@dataclass(frozen=True)
-class JobView:
-    """What a page may know of a job: a copy, so that it cannot change while it is being drawn."""
-
-    id: int
-    state: JobState
-    message: str
-    fraction: float | None
-    place: int  # in the queue: 0 is running or over, 1 is next
-    num_steps: tuple[int, ...]  # so far, one a run; empty until the model is ready
-    version: int  # grows with every step: equal versions show equal traces
 
 
 class Worker:
@@ -98,13 +53,19 @@ class Worker:
         self._child: subprocess.Popen[str] | None = None
         self._listener: threading.Thread | None = None
 
-    def submit(self, scenario: Scenario, configs: Sequence[RunConfig]) -> int:
-        """Queues a job and returns its id. Raises QueueFullError with one sentence."""
+    def submit(self, scenario: Scenario, configs: Sequence[RunConfig], *, is_chat: bool = False) -> int:
+        """Queues a job and returns its id. Raises QueueFullError with one sentence.
+
+        A chat's runs go on together instead of one after the other, and `add` lets a message join them. Raises ValueError
+        for a chat whose arrivals are in seconds: they fall at different steps in each run.
+        """
+        if is_chat and scenario.arrival_unit == "seconds":
+            raise ValueError("a chat needs arrivals in steps, and those of this scenario are in seconds")
         with self._lock:
             self._drop_abandoned()
             if len(self._queue) >= MAX_QUEUED_JOBS:
                 raise QueueFullError(f"{len(self._queue)} runs wait already; try again when some are through")
-            job = Job(self._next_id, dump_scenario(scenario), tuple(configs), asked_at_s=self._clock())
+            job = Job(self._next_id, dump_scenario(scenario), tuple(configs), is_chat, asked_at_s=self._clock())
             self._next_id += 1
             self._jobs[job.id] = job
             self._queue.append(job)
@@ -121,8 +82,21 @@ class Worker:
             self._drop_abandoned()
             place = 0 if job is self._current or job.state.is_over else 1 + list(self._queue).index(job)
             counts = tuple(len(steps) for steps in job.steps)
-            version = sum(counts) + sum(status is not TraceStatus.UNFINISHED for status in job.statuses)
-            return JobView(job.id, job.state, job.message, job.fraction, place, counts, version)
+            version = job.num_added + sum(counts) + sum(s is not TraceStatus.UNFINISHED for s in job.statuses)
+            may_add = job.is_chat and job.state is JobState.RUNNING and job.num_added < MAX_ADDITIONS
+            return JobView(
+                id=job.id,
+                state=job.state,
+                message=job.message,
+                fraction=job.fraction,
+                place=place,
+                num_steps=counts,
+                version=version,
+                is_chat=job.is_chat,
+                may_add=may_add,
+                num_added=job.num_added,
+                notice=job.notice,
+            )
 
     def traces(self, job_id: int) -> tuple[Trace, ...]:
         """What each run of the job gave so far; a run in progress is `unfinished`."""
@@ -133,6 +107,19 @@ class Worker:
             steps_so_far = [list(lines) for lines in job.steps]
             parts = list(zip(job.headers, steps_so_far, job.statuses, strict=True))
         return tuple(_assemble(header, steps, status) for header, steps, status in parts)
+
+    def add(self, job_id: int, prompt: str) -> None:
+        """Lets a message join a chat's runs before their next step. Raises ValueError with one sentence if it cannot."""
+        with self._lock:
+            job = self._jobs.get(job_id)
+            if job is None or not job.is_chat or job.state is not JobState.RUNNING:
+                raise ValueError("the run is over, so nothing can join it any more; run it live again")
+            if job.num_added >= MAX_ADDITIONS:
+                raise ValueError(f"{MAX_ADDITIONS} messages have joined this run; it takes no more")
+            if not prompt.strip() or len(prompt) > MAX_ADDED_CHARACTERS:
+                raise ValueError(f"a message has 1 to {MAX_ADDED_CHARACTERS} characters")
+            job.notice = ""
+            self._send({"kind": "add", "job": job.id, "prompt": prompt})
 
     def cancel(self, job_id: int) -> None:
         """Ends a job: one in the queue at once, a running one before its next step. What it gave so far stays."""
@@ -176,12 +163,20 @@ class Worker:
         job.message = "getting the model ready"
         if self._child is None:
             self._child = subprocess.Popen(
-                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8", bufsize=1
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                encoding="utf-8",
+                bufsize=1,
+                env=_environment(),
             )
             self._listener = threading.Thread(target=self._listen, args=(self._child,), daemon=True)
             self._listener.start()
         configs = [dataclasses.asdict(config) for config in job.configs]
-        self._send({"kind": "run", "job": job.id, "scenario": job.scenario_text, "configs": configs})
+        self._send(
+            {"kind": "run", "job": job.id, "scenario": job.scenario_text, "configs": configs, "together": job.is_chat}
+        )
 
     def _send(self, message: dict[str, Any]) -> None:
         if self._child is None or self._child.stdin is None:
@@ -219,6 +214,11 @@ class Worker:
             job.headers = message["lines"]
             job.steps = [[] for _ in job.headers]
             job.statuses = [TraceStatus.UNFINISHED for _ in job.headers]
+        elif kind == "changed":
+            job.headers = message["lines"]
+            job.num_added += 1
+        elif kind == "notice":
+            job.notice = str(message["message"])
         elif kind == "step":
             job.steps[message["run"]].append(message["line"])
             self._drop_abandoned()
@@ -242,6 +242,12 @@ class Worker:
                     del self._jobs[job.id]
                 else:
                     self.cancel(job.id)
+
+
+def _environment() -> dict[str, str]:
+    """The child finds this package wherever the page was started from."""
+    root = str(Path(__file__).resolve().parent.parent)
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))}
 
 
 def _close_pipes(child: subprocess.Popen[str]) -> None:

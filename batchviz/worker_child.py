@@ -1,9 +1,10 @@
 """The child process that owns the model: reads jobs from stdin, runs them step by step, says each step on stdout.
 
 Owns: the loaded model, one run at a time. Must not know: pages, queues. Messages are JSON, one a line:
-in  {"kind": "run", "job", "scenario", "configs"} and {"kind": "cancel", "job"}
-out {"kind": "progress" | "headers" | "step" | "run_over" | "done" | "cancelled" | "failed", "job", ...}
-Lines of a trace travel as text, as they stand in a trace file.
+in  {"kind": "run", "job", "scenario", "configs", "together"}, {"kind": "cancel", "job"} and, while runs go on together,
+    {"kind": "add", "job", "prompt"}
+out {"kind": "progress" | "headers" | "changed" | "step" | "notice" | "run_over" | "done" | "cancelled" | "failed", "job", ...}
+Lines of a trace travel as text, as they stand in a trace file. `changed` brings the headers again, with what was added.
 """
 
 from __future__ import annotations
@@ -13,17 +14,23 @@ import queue
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from itertools import count
 from typing import IO, Any
 
 from batchviz.live import LiveModel
 from batchviz.model.weights import WeightsError
 from batchviz.prefill import PrefillMode
 from batchviz.runs import Run, make_config
-from batchviz.scenario import ScenarioError
+from batchviz.scenario import ScenarioError, ScenarioRequest
 from batchviz.scenario_file import parse_scenario
 from batchviz.scheduler import Policy
+from batchviz.together import Together
 from batchviz.trace import RunConfig, Trace, TraceStatus
 from batchviz.trace_file import header_line, step_line
+
+CHAT_TOKENS = 64  # the longest answer to what is written while a run goes on
+CHAT_POSITIONS = 256  # KV positions for such a message and its answer
 
 
 class Child:
@@ -33,6 +40,7 @@ class Child:
         self._stdin = stdin
         self._stdout = stdout
         self._jobs: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        self._additions: queue.Queue[dict[str, Any]] = queue.Queue()
         self._cancelled: set[int] = set()
         self._parent_is_gone = False
         self._model: LiveModel | None = None
@@ -47,6 +55,8 @@ class Child:
             message = json.loads(line)
             if message["kind"] == "cancel":
                 self._cancelled.add(message["job"])
+            elif message["kind"] == "add":
+                self._additions.put(message)
             else:
                 self._jobs.put(message)
         self._jobs.put(None)
@@ -68,7 +78,11 @@ class Child:
             record = model.prepare(scenario, max(config.slot_capacity for config in configs))
             nothing_yet = [Trace(record, config, model.origin(), (), TraceStatus.UNFINISHED) for config in configs]
             self._say("headers", job, lines=[header_line(trace) for trace in nothing_yet])
-            finished = all(self._run(job, i, model.start(record, config)) for i, config in enumerate(configs))
+            if message["together"]:
+                runs = Together([model.start(record, config, room=CHAT_POSITIONS) for config in configs])
+                finished = self._run_together(job, runs, model)
+            else:
+                finished = all(self._run(job, i, model.start(record, config)) for i, config in enumerate(configs))
             self._say("done" if finished else "cancelled", job)
         except (ScenarioError, WeightsError, ValueError) as error:
             self._say("failed", job, message=str(error))
@@ -90,6 +104,50 @@ class Child:
             self._say("step", job, run=number, line=step_line(run.step()))
         self._say("run_over", job, run=number, status=TraceStatus.COMPLETE)
         return True
+
+    def _run_together(self, job: int, runs: Together, model: LiveModel) -> bool:
+        """All runs in turn, step by step; what people write joins them between two steps. False if cancelled."""
+        while True:
+            for message in self._additions_for(job):
+                self._add(job, runs, model, str(message["prompt"]))
+            is_cancelled = self._is_cancelled(job)
+            if is_cancelled or not runs.has_work:
+                break
+            for number, snapshot in runs.step():
+                self._say("step", job, run=number, line=step_line(snapshot))
+        for number, run in enumerate(runs.runs):
+            status = TraceStatus.CANCELLED if run.has_work else TraceStatus.COMPLETE
+            self._say("run_over", job, run=number, status=status)
+        return not is_cancelled
+
+    def _additions_for(self, job: int) -> Iterator[dict[str, Any]]:
+        """What was written for this job since the last step; what was meant for an earlier one is too late."""
+        while True:
+            try:
+                message = self._additions.get_nowait()
+            except queue.Empty:
+                return
+            if message["job"] == job:
+                yield message
+
+    def _add(self, job: int, runs: Together, model: LiveModel, prompt: str) -> None:
+        """Lets it join every run at the step that comes next, or says why it cannot."""
+        known = {request.id for request in runs.runs[0].trace().scenario.requests}
+        request_id = next(name for number in count(1) if (name := f"chat-{number}") not in known)
+        request = ScenarioRequest(request_id, CHAT_TOKENS, prompt=prompt, arrival=runs.next_step)
+        try:
+            traced = model.traced(request, model.loaded.max_positions)
+            need = traced.num_prompt_tokens + CHAT_TOKENS
+            if need > CHAT_POSITIONS:
+                raise ScenarioError(
+                    f"the message has {traced.num_prompt_tokens} tokens, with {CHAT_TOKENS} tokens of answer {need}; "
+                    f"a message and its answer may have {CHAT_POSITIONS}; write less"
+                )
+            runs.add(traced, frozenset(model.loaded.stop_token_ids))
+        except ValueError as error:
+            self._say("notice", job, message=str(error))
+            return
+        self._say("changed", job, lines=[header_line(run.trace(TraceStatus.UNFINISHED)) for run in runs.runs])
 
 
 def _config(plain: dict[str, Any]) -> RunConfig:

@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from batchviz.check import check_trace
+from batchviz.jobs import JobState, JobView, QueueFullError
+from batchviz.metrics import request_results
 from batchviz.prefill import PrefillMode
 from batchviz.runs import make_config
 from batchviz.scenario import Scenario, ScenarioRequest
 from batchviz.scheduler import Policy
 from batchviz.trace import RunnerKind, TraceStatus
-from batchviz.worker import MAX_QUEUED_JOBS, JobState, QueueFullError, Worker
+from batchviz.worker import MAX_ADDED_CHARACTERS, MAX_ADDITIONS, MAX_QUEUED_JOBS, Worker
 
 CONFIGS = [make_config(Policy.STATIC, 2), make_config(Policy.CONTINUOUS, 2)]
 
@@ -137,6 +139,78 @@ def test_the_child_runs_with_the_prefill_mode_and_the_budgets_of_each_pane(worke
     assert [trace.config for trace in traces] == configs
     assert [check_trace(trace) for trace in traces] == [[], []]
     assert max(step.num_rows for step in traces[0].steps) <= 8
+
+
+@pytest.mark.model
+def test_a_message_joins_every_run_of_a_chat_at_the_same_step(worker: Worker) -> None:
+    job = worker.submit(scenario_of(40, 3), CONFIGS, is_chat=True)
+    wait_for(lambda: len(worker.traces(job)) > 0 and len(worker.traces(job)[1].steps) > 5)
+    worker.add(job, "7 " * 199)  # some 400 tokens
+    worker.add(job, "Say hi.")
+    wait_for(lambda: state_of(worker, job).is_over)
+    static, continuous = worker.traces(job)
+    assert state_of(worker, job) is JobState.DONE
+    assert [check_trace(trace) for trace in (static, continuous)] == [[], []]
+    assert static.scenario == continuous.scenario
+    joined = static.scenario.requests[-1]
+    assert (joined.id, joined.prompt) == ("chat-1", "Say hi.")
+    waits = [next(r.queue_steps for r in request_results(t) if r.request.id == "chat-1") for t in (static, continuous)]
+    assert waits[0] == 40 - joined.arrival
+    assert waits[1] == 0
+    assert static.text("chat-1") == continuous.text("chat-1")
+    assert static.text("chat-1")
+    view = worker.view(job)
+    assert view is not None
+    assert view.num_added == 1
+    assert "write less" in view.notice
+
+
+def test_nothing_joins_what_is_no_running_chat() -> None:
+    worker = Worker(time.monotonic, command=SILENT_CHILD)
+    chat = worker.submit(scenario_of(2), CONFIGS, is_chat=True)
+    for job in (chat, 99):
+        with pytest.raises(ValueError, match="the run is over"):
+            worker.add(job, "hello")
+    seconds = Scenario("s", "S", scenario_of(2).requests, arrival_unit="seconds")
+    with pytest.raises(ValueError, match="needs arrivals in steps"):
+        worker.submit(seconds, CONFIGS, is_chat=True)
+    worker.close()
+
+
+CHATTY_CHILD = """
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if message["kind"] == "run":
+        print(json.dumps({"kind": "headers", "job": message["job"], "lines": ["{}", "{}"]}), flush=True)
+    elif message["kind"] == "add":
+        print(json.dumps({"kind": "changed", "job": message["job"], "lines": [message["prompt"]] * 2}), flush=True)
+"""
+
+
+def test_a_chat_takes_so_many_messages_and_no_more() -> None:
+    worker = Worker(time.monotonic, command=(sys.executable, "-c", CHATTY_CHILD))
+    job = worker.submit(scenario_of(2), CONFIGS, is_chat=True)
+    wait_for(lambda: state_of(worker, job) is JobState.RUNNING, 20)
+    for bad in ("", "  ", "x" * (MAX_ADDED_CHARACTERS + 1)):
+        with pytest.raises(ValueError, match="a message has 1 to"):
+            worker.add(job, bad)
+    for number in range(MAX_ADDITIONS):
+        view = worker.view(job)
+        assert view is not None
+        assert view.may_add
+        worker.add(job, f"message {number}")
+        wait_for(lambda number=number: view_of(worker, job).num_added == number + 1, 20)  # type: ignore[misc]
+    assert not view_of(worker, job).may_add
+    with pytest.raises(ValueError, match="takes no more"):
+        worker.add(job, "one more")
+    worker.close()
+
+
+def view_of(worker: Worker, job: int) -> JobView:
+    view = worker.view(job)
+    assert view is not None
+    return view
 
 
 SILENT_CHILD = (sys.executable, "-c", "import sys; sys.stdin.read()")  # takes jobs and never answers

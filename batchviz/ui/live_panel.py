@@ -1,4 +1,4 @@
-"""The stage: the player, and under it what runs live: the button, the table of prompts, progress, cancel.
+"""The stage: the player, and under it what runs live: the button, progress, cancel.
 
 Owns: the live job of this session. Must not know: the charts, torch. While a job goes on the stage alone reruns, twice
 a second; the player keeps its place and its cursor, since it is the same element before, during and after a live run.
@@ -6,28 +6,23 @@ a second; the player keeps its place and its cursor, since it is the same elemen
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from batchviz.jobs import JobState, JobView, QueueFullError
 from batchviz.link import PaneChoice
 from batchviz.playback import playback
-from batchviz.scenario import Scenario, ScenarioError, ScenarioRequest
+from batchviz.scenario import ScenarioError
 from batchviz.trace import TraceStatus
-from batchviz.ui import address, figures, files, state
+from batchviz.ui import address, chat, figures, files, state
 from batchviz.ui.player import show_player
+from batchviz.ui.prompts import Row, live_scenario, show_prompts
 from batchviz.ui.source import Source, config_of
 from batchviz.ui.words import WORDS
-from batchviz.worker import JobState, JobView, QueueFullError
 
-MAX_LIVE_REQUESTS = 16
-MAX_LIVE_TOKENS = 256
-MAX_LIVE_ARRIVAL = 500  # steps
-MAX_PROMPT_CHARACTERS = 1_000
 POLL_S = 0.5
 HAS_FIGURES = "has_figures"  # bool: whether there is anything to draw under the player
 NOTICE = "live_notice"  # str: what to say about the last live run
@@ -41,25 +36,30 @@ def live_is_on() -> bool:
     return st.session_state.get(state.JOB) is not None
 
 
-def stage(bundle: str | None) -> None:
+def stage(source: Source, bundle: str | None) -> None:
     """Draws the player: `bundle` while nothing runs live, else the live run as it comes."""
-    st.fragment(_stage, run_every=POLL_S if live_is_on() else None)(bundle)
+    st.fragment(_stage, run_every=POLL_S if live_is_on() else None)(bundle, state.kept_run_id(source.key))
 
 
 def show_controls(source: Source, panes: Panes, bundle: str | None) -> None:
     """Under the knobs: the button, a file in, a link and files out, the prompts."""
-    live, words, opening, sharing = st.columns([1.3, 3.4, 1.15, 1.0], vertical_alignment="center")
+    live, switch, words, opening, sharing = st.columns([1.3, 1.2, 2.3, 1.15, 1.0], vertical_alignment="center")
     may_run = not live_is_on() and source.may_run_live
-    pressed = may_run and _show_button(live, words)
+    pressed = may_run and _show_button(live, switch, words)
     with opening:
         files.show_open(disabled=live_is_on())
     with sharing:
         st.fragment(files.show_share, key=files.FRAGMENT)(bundle)
     if may_run:
-        _show_prompts(source, panes, pressed)
+        notice = st.session_state.pop(NOTICE, None)
+        if notice is not None:
+            st.warning(state.plain(notice), icon=":material/info:")
+        rows = show_prompts(source)
+        if pressed:
+            _start(source, rows, panes)
 
 
-def _stage(bundle: str | None) -> None:
+def _stage(bundle: str | None, run_id: str | None) -> None:
     job_id = st.session_state.get(state.JOB)
     view = state.shared_worker().view(job_id) if job_id is not None else None
     traces = state.shared_worker().traces(job_id) if job_id is not None else ()
@@ -67,9 +67,9 @@ def _stage(bundle: str | None) -> None:
         _end(view, traces)
         st.rerun(scope="app")
     if view is not None and traces:
-        payload = playback(traces, version=view.version, live=True)
+        payload = playback(traces, version=view.version, live=True, run_id=state.live_run_id(view.id))
     else:
-        payload = state.payload_of(bundle) if bundle is not None else playback(())
+        payload = state.payload_of(bundle, run_id) if bundle is not None else playback(())
     show_player(
         payload,
         key=state.PLAYER,
@@ -108,14 +108,15 @@ def _rested() -> None:
 def _show_progress(view: JobView) -> None:
     status, stop = st.columns([5, 1], vertical_alignment="center")
     status.progress(min(view.fraction or 0.0, 1.0), text=state.plain(_words(view)))
+    if view.is_chat:
+        chat.show_box(view)
     stop.button("Cancel", key="cancel_live", icon=":material/stop_circle:", width="stretch", on_click=_cancel)
 
 
-def _show_button(place: DeltaGenerator, words: DeltaGenerator) -> bool:
-    words.caption(
-        "The same requests on the real model, on this server's processor, one policy after the other. "
-        "The first run gets the weights (93 MB) if they are not here."
-    )
+def _show_button(place: DeltaGenerator, switch: DeltaGenerator, words: DeltaGenerator) -> bool:
+    with switch:
+        chat.show_switch()
+    words.caption("On the real model, on this server's processor. The first run gets the weights (93 MB).")
     return place.button(
         "Run it live",
         type="primary",
@@ -126,79 +127,11 @@ def _show_button(place: DeltaGenerator, words: DeltaGenerator) -> bool:
     )
 
 
-def _show_prompts(source: Source, panes: Panes, pressed: bool) -> None:
-    """The table in which the prompts may be changed before they are run."""
-    notice = st.session_state.pop(NOTICE, None)
-    if notice is not None:
-        st.warning(state.plain(notice), icon=":material/info:")
-    scenario = source.scenario
-    with st.expander("Change the prompts"):
-        st.caption(
-            f"At most {MAX_LIVE_REQUESTS} requests, {MAX_PROMPT_CHARACTERS:,} characters each, and {MAX_LIVE_TOKENS} "
-            "tokens of answer. The step at which a request arrives is a whole number from 0."
-        )
-        edited = st.data_editor(
-            _prompt_rows(scenario),
-            num_rows="dynamic",
-            hide_index=True,
-            key=f"prompts_{source.key}_{scenario.name}",
-            column_config={
-                "prompt": st.column_config.TextColumn("prompt", max_chars=MAX_PROMPT_CHARACTERS, width="large"),
-                "max tokens": st.column_config.NumberColumn(min_value=1, max_value=MAX_LIVE_TOKENS, step=1),
-                "arrives at step": st.column_config.NumberColumn(min_value=0, max_value=MAX_LIVE_ARRIVAL, step=1),
-            },
-        )
-    if pressed:
-        _start(source, edited, panes)
-
-
-def _prompt_rows(scenario: Scenario) -> list[dict[str, Any]]:
-    return [
-        {
-            "prompt": request.prompt or "",
-            "max tokens": min(request.max_tokens, MAX_LIVE_TOKENS),
-            "arrives at step": int(request.arrival),
-        }
-        for request in scenario.requests
-    ]
-
-
-def live_scenario(scenario: Scenario, rows: Sequence[dict[str, Any]]) -> Scenario:
-    """The table as a scenario: requests that were not changed keep their ids. Raises ScenarioError with a sentence."""
-    requests: list[ScenarioRequest] = []
-    used: set[str] = set()
-    for number, row in enumerate(rows, start=1):
-        prompt = str(row.get("prompt") or "").strip()
-        if not prompt:
-            continue
-        if len(prompt) > MAX_PROMPT_CHARACTERS:
-            raise ScenarioError(
-                f"row {number}: the prompt has {len(prompt):,} characters; at most {MAX_PROMPT_CHARACTERS:,}"
-            )
-        max_tokens = _whole(row.get("max tokens"), 1, MAX_LIVE_TOKENS, f"row {number}: max tokens")
-        arrival = _whole(row.get("arrives at step") or 0, 0, MAX_LIVE_ARRIVAL, f"row {number}: the step of arrival")
-        known = next((r.id for r in scenario.requests if r.prompt == prompt and r.id not in used), None)
-        request_id = known or f"row-{number}"
-        used.add(request_id)
-        requests.append(ScenarioRequest(id=request_id, prompt=prompt, max_tokens=max_tokens, arrival=arrival))
-    if not requests:
-        raise ScenarioError("there is no prompt to run; write at least one")
-    if len(requests) > MAX_LIVE_REQUESTS:
-        raise ScenarioError(f"there are {len(requests)} prompts; a live run takes at most {MAX_LIVE_REQUESTS}")
-    return replace(scenario, requests=tuple(requests))
-
-
-def _whole(value: Any, low: int, high: int, what: str) -> int:
-    if value is None or not math.isfinite(value) or int(value) != value or not low <= value <= high:
-        raise ScenarioError(f"{what} must be a whole number from {low} to {high}")
-    return int(value)
-
-
-def _start(source: Source, edited: Any, panes: Panes) -> None:
-    rows = edited if isinstance(edited, list) else edited.to_dict("records")
+def _start(source: Source, rows: Sequence[Row], panes: Panes) -> None:
     try:
         chosen = live_scenario(source.scenario, rows)
-        st.session_state[state.JOB] = state.shared_worker().submit(chosen, [config_of(pane) for pane in panes])
+        configs = [config_of(pane) for pane in panes]
+        st.session_state[state.JOB] = state.shared_worker().submit(chosen, configs, is_chat=chat.is_on())
         st.session_state[LIVE_SOURCE] = source.key
     except (ScenarioError, QueueFullError, ValueError) as error:
         st.session_state[NOTICE] = str(error)
@@ -211,6 +144,8 @@ def _words(view: JobView) -> str:
         return f"In the queue: {others} before yours"
     if view.state is JobState.LOADING:
         return view.message[:1].upper() + view.message[1:]
+    if view.is_chat:
+        return f"Running live on the model: all runs together, step {max(view.num_steps, default=0)}"
     begun = [steps for steps in view.num_steps if steps] or [0]
     return f"Running live on the model: run {len(begun)} of {len(view.num_steps)}, step {begun[-1]}"
 
@@ -227,7 +162,7 @@ def _end(view: JobView | None, traces: Sequence[Any]) -> None:
     if view is None:
         st.session_state[NOTICE] = "the live run is not known any more (the server was restarted); run it again"
     elif view.state is JobState.DONE and all(trace.status is TraceStatus.COMPLETE for trace in traces):
-        state.keep_live_run(st.session_state[LIVE_SOURCE], traces)
+        state.keep_live_run(st.session_state[LIVE_SOURCE], traces, state.live_run_id(view.id))
     elif view.state is JobState.CANCELLED:
         st.session_state[NOTICE] = "the live run was cancelled; this is the run from before"
     else:

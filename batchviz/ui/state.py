@@ -22,6 +22,7 @@ JOB = "job_id"  # int: the live job on show
 PLAYER = "player"  # the component's key
 PAINTED = "painted"  # bool: the browser has drawn the player
 LIVE_BUNDLE = "live_bundle"  # JSON text of the last finished live run
+LIVE_RUN = "live_run"  # str: what the player knows it by
 LIVE_FOR = "live_for"  # str: the source (see source.py) whose tokens it replaces
 
 
@@ -38,9 +39,9 @@ def recording_text(preset: str) -> str:
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def payload_of(bundle: str) -> dict[str, Any]:
+def payload_of(bundle: str, run_id: str | None = None) -> dict[str, Any]:
     """The player's payload of a bundle."""
-    return playback(traces_from_json(bundle))
+    return playback(traces_from_json(bundle), run_id=run_id)
 
 
 def is_painted() -> bool:
@@ -50,10 +51,22 @@ def is_painted() -> bool:
     return bool(st.session_state.get(PAINTED)) or "User-Agent" not in st.context.headers
 
 
-def keep_live_run(source_key: str, traces: Sequence[Trace]) -> None:
+def live_run_id(job_id: int) -> str:
+    """What the player knows a live run by: the same while it grows, is written to, and once it is over."""
+    return f"live-{job_id}"
+
+
+def kept_run_id(source_key: str) -> str | None:
+    """The same for the live run that this source shows; None if it shows none."""
+    is_live = st.session_state.get(LIVE_BUNDLE) is not None and st.session_state.get(LIVE_FOR) == source_key
+    return str(st.session_state[LIVE_RUN]) if is_live else None
+
+
+def keep_live_run(source_key: str, traces: Sequence[Trace], run_id: str) -> None:
     """A finished live run takes the place of what its source showed before."""
     st.session_state[LIVE_BUNDLE] = bundle_to_json(traces)
     st.session_state[LIVE_FOR] = source_key
+    st.session_state[LIVE_RUN] = run_id
 
 
 def plain(text: str) -> str:

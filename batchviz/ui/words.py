@@ -14,6 +14,7 @@ WORDS: Mapping[str, str] = MappingProxyType(
     {
         "preset": "A set of requests to look at: every run gets exactly these, whatever its policy.",
         "request": "What one user asked: a prompt, the most tokens the answer may have, and when it arrives.",
+        "arrival": "When the request joins the queue: the step, or the second, at which its user has sent it.",
         "policy": "The rule that decides who may sit down in a free slot, and when a slot is let go.",
         "sequential": "One request at a time: the next one begins when the one before it is finished.",
         "static": "A fixed group starts together and ends together: who is finished early waits for the last one.",
@@ -47,6 +48,7 @@ WORDS: Mapping[str, str] = MappingProxyType(
         "recorded": "The model sampled these tokens earlier; they are shown again, unchanged.",
         "modelled": "Computed from a cost per step and per token, not taken from a clock.",
         "live": "The same requests on the real model now, on this server's processor, one policy after the other.",
+        "chat": "The runs go on together, step by step, and what you write while they do joins every queue at the same step.",
         "link": "Opens this page as it is now: preset, panes, settings, step and speed.",
         "trace": "Every run on show as JSON: every slot at every step, every decision; the tool's own check holds it to the rules.",
         "scenario": "What was asked, as a YAML file that this page and the terminal can read.",

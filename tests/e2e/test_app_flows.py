@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from batchviz.link import scenario_to_text
 from batchviz.presets import load_scenario
+from batchviz.scenario import Scenario, ScenarioRequest
 from batchviz.scenario_file import dump_scenario
 from batchviz.trace_file import read_traces
 from tests.e2e.app_server import ARTIFACTS, Server
@@ -175,6 +177,27 @@ def test_the_other_page_is_one_click_away_and_the_view_is_there_on_return(page: 
 def test_the_other_page_opens_by_its_own_link(page: Page, server: Server) -> None:
     page.goto(f"{server.url}/what-is-real")
     expect(page.get_by_text("four-bit ones made dense again")).to_be_visible(timeout=60_000)
+
+
+@pytest.mark.model
+@pytest.mark.timeout(600)
+def test_a_message_joins_the_running_batch_and_waits_for_the_static_group(page: Page, server: Server) -> None:
+    story = ScenarioRequest("story", 120, prompt="Write a long story about a dog and the sea.")
+    scenario = scenario_to_text(Scenario("chat", "Chat", (story,), num_slots=2))
+    page.goto(f"{server.url}/?scenario={scenario}")
+    expect(page.get_by_text("no recorded answers yet")).to_be_visible(timeout=60_000)
+    page.get_by_text("Chat with it").click()
+    page.get_by_role("button", name="Run it live").click()
+    box = page.get_by_placeholder("Write to it while it runs")
+    expect(box).to_be_visible(timeout=240_000)
+    box.fill("Say <b>hi</b>.")
+    box.press("Enter")
+    expect(page.get_by_text("Your message is in every queue")).to_be_visible()
+    page.screenshot(path=ARTIFACTS / "chat.png")
+    expect(page.get_by_text("Tokens: sampled live by the model")).to_be_visible(timeout=400_000)
+    page.get_by_role("button", name="To the end").click()
+    for pane in ("static", "continuous"):
+        expect(page.locator(f".pane.{pane} .answer.delivered")).to_have_count(2)
 
 
 def test_the_server_s_log_has_no_traceback(server: Server) -> None:

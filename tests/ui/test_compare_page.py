@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from batchviz.presets import PRESET_NAMES, load_scenario
 from batchviz.scenario import ScenarioError
-from batchviz.ui.live_panel import MAX_LIVE_REQUESTS, MAX_LIVE_TOKENS, live_scenario
+from batchviz.ui.prompts import MAX_LIVE_REQUESTS, MAX_LIVE_TOKENS, live_scenario, prompt_rows
 from batchviz.ui.state import plain
 
 APP = str(Path(__file__).parent.parent.parent / "app.py")
@@ -100,30 +101,49 @@ def test_text_of_strangers_becomes_neither_html_nor_markdown() -> None:
         assert shown.count(f"\\{mark}") == HOSTILE.count(mark)
 
 
-ROWS = [{"prompt": "Hello", "max tokens": 5, "arrives at step": 0}]
+def row(**changed: Any) -> dict[str, Any]:
+    return {"request": None, "prompt": "a", "max tokens": 5, "arrives": 0} | changed
 
 
-def test_rows_that_were_not_changed_keep_their_ids() -> None:
+def test_a_table_that_was_not_changed_is_the_scenario() -> None:
     scenario = load_scenario("four-slots")
-    rows = [{"prompt": r.prompt, "max tokens": r.max_tokens, "arrives at step": 0} for r in scenario.requests]
+    assert live_scenario(scenario, prompt_rows(scenario)) == scenario
+
+
+def test_rows_keep_their_ids_and_new_ones_are_named_after_their_place() -> None:
+    scenario = load_scenario("four-slots")
+    rows = prompt_rows(scenario)
     rows[1]["prompt"] = HOSTILE
-    changed = live_scenario(scenario, rows)
-    assert [r.id for r in changed.requests][:3] == ["yes-no", "row-2", "capital"]
+    changed = live_scenario(
+        scenario, [*rows[:2], row(), row(request=" mine "), row(prompt=None), row(prompt=float("nan"))]
+    )
+    assert [r.id for r in changed.requests] == [*(r.id for r in scenario.requests[:2]), "row-3", "mine"]
     assert changed.requests[1].prompt == HOSTILE
+
+
+def test_arrivals_in_seconds_stay_what_they_are() -> None:
+    scenario = replace(load_scenario("four-slots"), arrival_unit="seconds")
+    changed = live_scenario(scenario, [row(arrives=0.25), row(arrives=1.5)])
+    assert [r.arrival for r in changed.requests] == [0.25, 1.5]
 
 
 @pytest.mark.parametrize(
     ("rows", "sentence"),
     [
         ([], "no prompt to run"),
-        ([{"prompt": "  ", "max tokens": 5}], "no prompt to run"),
-        ([{"prompt": "a", "max tokens": 0}], "row 1: max tokens must be a whole number from 1"),
-        ([{"prompt": "a", "max tokens": MAX_LIVE_TOKENS + 1}], f"to {MAX_LIVE_TOKENS}"),
-        ([{"prompt": "a", "max tokens": None}], "row 1: max tokens"),
-        ([{"prompt": "a", "max tokens": float("nan")}], "row 1: max tokens"),
-        ([{"prompt": "a", "max tokens": 5, "arrives at step": -1}], "the step of arrival"),
-        ([{"prompt": "a" * 1001, "max tokens": 5}], "at most 1,000"),
-        (ROWS * (MAX_LIVE_REQUESTS + 1), "at most 16"),
+        ([row(prompt="  ")], "no prompt to run"),
+        ([row(**{"max tokens": 0})], "row 1: max tokens must be a whole number from 1"),
+        ([row(**{"max tokens": MAX_LIVE_TOKENS + 1})], f"to {MAX_LIVE_TOKENS}"),
+        ([row(**{"max tokens": None})], "row 1: max tokens"),
+        ([row(**{"max tokens": float("nan")})], "row 1: max tokens"),
+        ([row(arrives=-1)], "row 1: the step of arrival"),
+        ([row(arrives=0.5)], "the step of arrival must be a whole number"),
+        ([row(arrives=float("inf"))], "the step of arrival"),
+        ([row(prompt="a" * 1001)], "at most 1,000"),
+        ([row(request="x"), row(request="x ")], "row 2: another request is named so"),
+        ([row(request="a\x1b[31m")], "printable characters"),
+        ([row(request="i" * 65)], "1 to 64"),
+        ([row()] * (MAX_LIVE_REQUESTS + 1), "at most 16"),
     ],
 )
 def test_a_table_that_cannot_run_gets_a_sentence(rows: list[dict[str, Any]], sentence: str) -> None:

@@ -233,3 +233,12 @@ def test_panes_of_a_link_are_what_the_knobs_say() -> None:
     for text in ("static-4,continuous-4", "sequential-1,static-3-exclusive-t2,continuous-9-chunked-b64-k7000"):
         page = opened_at(panes=text)
         assert panes_from_text(query(page).get("panes", "static-4,continuous-4")) == panes_from_text(text)
+
+
+def test_a_live_run_may_be_one_that_can_be_written_to() -> None:
+    page = opened()
+    assert page.toggle(key="chat_on").value is False
+    page.toggle(key="chat_on").set_value(True).run()
+    assert not page.exception
+    assert page.button(key="run_live")
+    assert not page.chat_input  # nothing runs: there is nothing to write to

@@ -32,7 +32,7 @@ def compare_page() -> None:
         st.warning(state.plain(problem), icon=":material/info:")
 
     st.session_state[HAS_FIGURES] = bundle is not None
-    stage(bundle)
+    stage(source, bundle)
     if not state.is_painted():
         return  # the player first: it says when it is seen, and the page is drawn whole
     knobs.show_knobs(source_titles(), address.take_source, live_is_on(), fixed=not _is_movable(source))

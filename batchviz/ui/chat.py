@@ -1,0 +1,48 @@
+"""The box in which a message is written that joins the runs while they go on.
+
+Owns: the box, the switch that a live run is one that can be written to. Must not know: how runs are stepped, the player.
+"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from batchviz.jobs import JobView
+from batchviz.ui import state
+from batchviz.ui.words import WORDS
+from batchviz.worker import MAX_ADDED_CHARACTERS
+
+CHAT = "chat_on"  # bool: whether a live run is one that can be written to
+MESSAGE = "message"  # str: what was written last
+NOT_SENT = "message_refused"  # str: why it was not taken
+
+
+def show_switch() -> None:
+    st.toggle("Chat with it", key=CHAT, help=WORDS["chat"])
+
+
+def is_on() -> bool:
+    return bool(st.session_state.get(CHAT))
+
+
+def show_box(view: JobView) -> None:
+    """The box, and under it what became of the last message."""
+    box = st.container(key="chat_box")
+    if view.may_add:
+        box.chat_input("Write to it while it runs", key=MESSAGE, max_chars=MAX_ADDED_CHARACTERS, on_submit=_send)
+    notice = st.session_state.get(NOT_SENT) or view.notice
+    if notice:
+        box.warning(state.plain(f"Your message was not taken: {notice}"), icon=":material/info:")
+    elif view.num_added:
+        box.caption(
+            "Your message is in every queue at the same step: it joins where the policy lets it, and waits where it does not."
+        )
+
+
+def _send() -> None:
+    job_id, message = st.session_state.get(state.JOB), st.session_state.get(MESSAGE)
+    st.session_state[NOT_SENT] = None
+    try:
+        state.shared_worker().add(int(job_id or 0), str(message or ""))
+    except ValueError as error:
+        st.session_state[NOT_SENT] = str(error)

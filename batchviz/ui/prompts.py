@@ -1,0 +1,111 @@
+"""The table in which the requests may be changed before they are run live.
+
+Owns: the table, its limits, and a scenario from its rows. Must not know: jobs, the player.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from batchviz.scenario import MAX_ID_CHARACTERS, Scenario, ScenarioError, ScenarioRequest, is_printable
+from batchviz.ui.source import Source
+from batchviz.ui.words import WORDS
+
+MAX_LIVE_REQUESTS = 16
+MAX_LIVE_TOKENS = 256
+MAX_LIVE_ARRIVAL = 500  # steps, or seconds
+MAX_PROMPT_CHARACTERS = 1_000
+
+Row = dict[str, Any]
+
+
+def show_prompts(source: Source) -> list[Row]:
+    """Draws the table; the rows as they stand in it."""
+    scenario = source.scenario
+    unit = "second" if scenario.arrival_unit == "seconds" else "step"
+    with st.expander("Change the prompts"):
+        st.caption(
+            f"At most {MAX_LIVE_REQUESTS} requests, {MAX_PROMPT_CHARACTERS:,} characters each, and {MAX_LIVE_TOKENS} tokens "
+            f"of answer. The {unit} at which a request arrives is counted from 0."
+        )
+        edited = st.data_editor(
+            prompt_rows(scenario),
+            num_rows="dynamic",
+            hide_index=True,
+            key=f"prompts_{source.key}_{scenario.name}",
+            column_order=["request", "prompt", "max tokens", "arrives"],
+            column_config={
+                "request": st.column_config.TextColumn(
+                    "request", max_chars=MAX_ID_CHARACTERS, width="small", help=WORDS["request"]
+                ),
+                "prompt": st.column_config.TextColumn("prompt", max_chars=MAX_PROMPT_CHARACTERS, width="large"),
+                "max tokens": st.column_config.NumberColumn(min_value=1, max_value=MAX_LIVE_TOKENS, step=1),
+                "arrives": st.column_config.NumberColumn(
+                    f"arrives at {unit}",
+                    min_value=0,
+                    max_value=MAX_LIVE_ARRIVAL,
+                    step=1 if unit == "step" else 0.01,
+                    help=WORDS["arrival"],
+                ),
+            },
+        )
+    return edited if isinstance(edited, list) else edited.to_dict("records")
+
+
+def prompt_rows(scenario: Scenario) -> list[Row]:
+    """The scenario as rows of the table."""
+    return [
+        {
+            "request": request.id,
+            "prompt": request.prompt or "",
+            "max tokens": min(request.max_tokens, MAX_LIVE_TOKENS),
+            "arrives": request.arrival,
+        }
+        for request in scenario.requests
+    ]
+
+
+def live_scenario(scenario: Scenario, rows: Sequence[Row]) -> Scenario:
+    """The rows as a scenario; those without a prompt are passed over. Raises ScenarioError with a sentence."""
+    requests: list[ScenarioRequest] = []
+    for number, row in enumerate(rows, start=1):
+        if _text(row.get("prompt")):
+            requests.append(_request(scenario, row, f"row {number}", {request.id for request in requests}))
+    if not requests:
+        raise ScenarioError("there is no prompt to run; write at least one")
+    if len(requests) > MAX_LIVE_REQUESTS:
+        raise ScenarioError(f"there are {len(requests)} prompts; a live run takes at most {MAX_LIVE_REQUESTS}")
+    return replace(scenario, requests=tuple(requests))
+
+
+def _request(scenario: Scenario, row: Row, place: str, taken: set[str]) -> ScenarioRequest:
+    prompt, request_id = _text(row.get("prompt")), _text(row.get("request")) or place.replace(" ", "-")
+    if len(prompt) > MAX_PROMPT_CHARACTERS:
+        raise ScenarioError(f"{place}: the prompt has {len(prompt):,} characters; at most {MAX_PROMPT_CHARACTERS:,}")
+    if len(request_id) > MAX_ID_CHARACTERS or not all(map(is_printable, request_id)):
+        raise ScenarioError(f"{place}: a request is named by 1 to {MAX_ID_CHARACTERS} printable characters")
+    if request_id in taken:
+        raise ScenarioError(f"{place}: another request is named so already; give it a name of its own")
+    max_tokens = _number(row.get("max tokens"), 1, MAX_LIVE_TOKENS, f"{place}: max tokens", whole=True)
+    unit = "second" if scenario.arrival_unit == "seconds" else "step"
+    arrival = _number(
+        row.get("arrives") or 0, 0, MAX_LIVE_ARRIVAL, f"{place}: the {unit} of arrival", whole=unit == "step"
+    )
+    return ScenarioRequest(id=request_id, prompt=prompt, max_tokens=int(max_tokens), arrival=arrival)
+
+
+def _text(value: Any) -> str:
+    """An empty cell of an added row is None, or NaN once a table has been through pandas."""
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _number(value: Any, low: int, high: int, what: str, *, whole: bool) -> float:
+    is_number = isinstance(value, int | float) and math.isfinite(value) and low <= value <= high
+    if not is_number or (whole and int(value) != value):
+        raise ScenarioError(f"{what} must be a {'whole number' if whole else 'number'} from {low} to {high}")
+    return int(value) if whole else float(value)
