@@ -15,14 +15,21 @@ from batchviz.scenario import Scenario, ScenarioError, shown_text
 from batchviz.scenario_file import parse_scenario, read_scenario_file
 from batchviz.workload_file import NO_CUT, WORKLOAD_SUFFIXES, Cut, read_workload_file
 
-PRESET_NAMES = ("four-slots", "eight-chats", "sixteen-chats", "one-at-a-time")  # words, for the real model
-UNRECORDED_PRESET_NAMES = ("few-users", "long-prompt", "burst-and-trickle")  # words too; `record` first, then move up
+PRESET_NAMES = (  # words, for the real model
+    "four-slots",
+    "eight-chats",
+    "sixteen-chats",
+    "one-at-a-time",
+    "few-users",
+    "long-prompt",
+    "burst-and-trickle",
+)
 SCRIPTED_PRESET_NAMES = ("golden-lengths", "equal-lengths", "long-one-last", "static-worse-than-sequential")  # no words
 
 
 def list_presets() -> tuple[Scenario, ...]:
     """The presets for the real model, in the order in which to show them. The page opens with the first."""
-    return tuple(map(_read_preset, PRESET_NAMES + UNRECORDED_PRESET_NAMES))
+    return tuple(map(_read_preset, PRESET_NAMES))
 
 
 def list_scripted_presets() -> tuple[Scenario, ...]:
@@ -35,7 +42,7 @@ def load_scenario(name_or_path: str, cut: Cut = NO_CUT) -> Scenario:
 
     `cut` is for the recorded workloads, CSV and JSONL, which may hold more than a scenario may.
     """
-    known = PRESET_NAMES + UNRECORDED_PRESET_NAMES + SCRIPTED_PRESET_NAMES
+    known = PRESET_NAMES + SCRIPTED_PRESET_NAMES
     is_workload = name_or_path.lower().endswith(WORKLOAD_SUFFIXES)
     if cut != NO_CUT and not is_workload:
         raise ScenarioError(f"{shown_text(name_or_path)} cannot be cut: a limit or a rate is for .csv and .jsonl files")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from batchviz.check import check_trace
 from batchviz.cli_runs import Terminal
-from batchviz.presets import PRESET_NAMES, SCRIPTED_PRESET_NAMES, UNRECORDED_PRESET_NAMES, load_scenario
+from batchviz.presets import PRESET_NAMES, SCRIPTED_PRESET_NAMES, load_scenario
 from batchviz.recordings import recording_path
 from batchviz.runs import DEFAULT_SLOT_CAPACITY, Run, scenario_config, scripted_run
 from batchviz.scenario import Scenario, ScenarioError
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from batchviz.live import LiveModel
 
 WARM_UP_STEPS = 40
-WORD_PRESET_NAMES = PRESET_NAMES + UNRECORDED_PRESET_NAMES
 
 
 def record_presets(
@@ -34,14 +33,14 @@ def record_presets(
 
     Raises ScenarioError for an unknown preset before anything is run.
     """
-    known = SCRIPTED_PRESET_NAMES + WORD_PRESET_NAMES
+    known = SCRIPTED_PRESET_NAMES + PRESET_NAMES
     for name in names:
         if name not in known:
             raise ScenarioError(f"{name!r} is not a preset; there are {', '.join(known)}")
     for name in names or known:
         if name in SCRIPTED_PRESET_NAMES:
             yield _write(name, scripted_traces(name), folder)
-    words = [name for name in names or known if name in WORD_PRESET_NAMES]
+    words = [name for name in names or known if name in PRESET_NAMES]
     if words:
         from batchviz.live import LiveModel  # loads torch
 

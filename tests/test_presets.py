@@ -15,7 +15,6 @@ from batchviz.prefill import PrefillMode
 from batchviz.presets import (
     PRESET_NAMES,
     SCRIPTED_PRESET_NAMES,
-    UNRECORDED_PRESET_NAMES,
     list_presets,
     list_scripted_presets,
     load_scenario,
@@ -44,7 +43,7 @@ MEASURED = {
     "party": (42, 65),
     "sum": (38, 12),
     "computer": (39, 28),
-    "report": (613, 40),  # the prompt as its tokenizer counts it, in the template; the answer at its longest
+    "report": (613, 40),  # cut off at its max_tokens
 }
 
 
@@ -82,17 +81,17 @@ def mean_wait(trace: Trace) -> float:
 
 
 def test_the_page_opens_with_four_slots_and_the_order_is_fixed() -> None:
-    assert tuple(scenario.name for scenario in list_presets()) == PRESET_NAMES + UNRECORDED_PRESET_NAMES
+    assert tuple(scenario.name for scenario in list_presets()) == PRESET_NAMES
     assert PRESET_NAMES[0] == "four-slots"
     assert tuple(scenario.name for scenario in list_scripted_presets()) == SCRIPTED_PRESET_NAMES
 
 
 def test_every_preset_file_is_a_preset() -> None:
     files = {item.name.removesuffix(".yaml") for item in (resources.files("batchviz") / "preset_files").iterdir()}
-    assert files == {*PRESET_NAMES, *UNRECORDED_PRESET_NAMES, *SCRIPTED_PRESET_NAMES}
+    assert files == {*PRESET_NAMES, *SCRIPTED_PRESET_NAMES}
 
 
-@pytest.mark.parametrize("name", PRESET_NAMES + UNRECORDED_PRESET_NAMES + SCRIPTED_PRESET_NAMES)
+@pytest.mark.parametrize("name", PRESET_NAMES + SCRIPTED_PRESET_NAMES)
 def test_a_preset_has_a_title_and_one_sentence_and_survives_a_round_trip(name: str) -> None:
     scenario = load_scenario(name)
     assert scenario.title != scenario.name
@@ -101,7 +100,7 @@ def test_a_preset_has_a_title_and_one_sentence_and_survives_a_round_trip(name: s
     assert parse_scenario(dump_scenario(scenario).encode(), "x.yaml", is_json=False) == scenario
 
 
-@pytest.mark.parametrize("name", PRESET_NAMES + UNRECORDED_PRESET_NAMES)
+@pytest.mark.parametrize("name", PRESET_NAMES)
 def test_a_preset_for_the_model_has_words_and_real_ends(name: str) -> None:
     scenario = load_scenario(name)
     assert scenario.has_words
