@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
+from batchviz.pace import LongStep, long_steps
 from batchviz.phrases import Phrase, count, listed
 from batchviz.scheduler import Policy, WaitReason
 from batchviz.timeline import Life, Timeline, shorten
@@ -47,6 +48,7 @@ class PaneStory:
                 if self.is_complete or span.last < self.num_steps - 1:
                     self._held[order[span.request_id]] = span.last - span.first + 1
         self.num_slot_steps = timeline.trace.config.num_slots * self.num_steps
+        self._long = {slow.step: slow for slow in long_steps(timeline.trace)}
         self._by_step: dict[str, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
         for index, life in sorted(self._life.items()):
             for kind in ("arrived", "rejected", "aborted", "admitted", "finished", "delivered"):
@@ -56,8 +58,8 @@ class PaneStory:
 
     @property
     def steps(self) -> list[int]:
-        """The steps at which there is something to tell: the first, the last, and every event."""
-        happened = {step for by_step in self._by_step.values() for step in by_step}
+        """The steps at which there is something to tell: the first, the last, every event, every long one."""
+        happened = {step for by_step in self._by_step.values() for step in by_step} | self._long.keys()
         return sorted(happened | ({0, self.num_steps - 1} if self.num_steps else {0}))
 
     @property
@@ -77,7 +79,7 @@ class PaneStory:
             return 3
         if self._is_group_policy and self._at("delivered", step):
             return 3
-        if self._at("finished", step) or self._at("aborted", step) or self._at("rejected", step):
+        if step in self._long or any(self._at(kind, step) for kind in ("finished", "aborted", "rejected")):
             return 2
         return 1 if self._at("admitted", step) or self._at("arrived", step) or step == 0 else 0
 
@@ -142,6 +144,8 @@ class PaneStory:
         stalled = self._stalled_at(step) if self.admitted_at(step) else []
         if stalled:
             phrases.append((*listed(stalled), _verb(stalled, " is", " are"), " stalled while prompts are read."))
+        if step in self._long:
+            phrases.append(_tell_long(self._long[step]))
         if step == self.num_steps - 1 and self.is_complete:
             phrases.append((f"This run is over after {count(self.num_steps, 'step')}.",))
         return phrases[:1] + [_capital(phrase) for phrase in phrases[1:]]
@@ -275,6 +279,11 @@ class PaneStory:
         just_freed = any(self._life[index].finished == step - 1 for index in self._life)
         freed = _verb(seated, ", freed one step ago", " freed one step ago") if just_freed else ""
         return (*listed(seated), _verb(seated, " now sits in ", " now sit in "), place, freed, ".")
+
+
+def _tell_long(slow: LongStep) -> Phrase:
+    read = f": {count(slow.num_prompt_tokens, 'prompt token')} were read in it" if slow.num_prompt_tokens > 1 else ""
+    return (f"this step took {slow.duration_s:.2f} s, {slow.times_usual:.0f} times the usual{read}.",)
 
 
 def _capital(phrase: Phrase) -> Phrase:

@@ -11,6 +11,8 @@ Layout. Requests are whole numbers: their place in the scenario. Steps count fro
                  start_s: num_steps + 1 times, the last one is the end,
                  rows: {arrived, admitted, slot, first, finished, delivered, aborted, rejected, reason, why},
                  spans: {slot, request, phase, first, last}, tokens: [{runs: [step, count, ...], pieces | null}],
+                 reading: [[request, [step, ...], [prompt tokens read by its end, ...]], ...] of prompts read in pieces,
+                 long_steps: [[step, times the usual], ...],
                  arrival_order, head_reasons: {step, reason}, events: [[step, kind, request], ...]}]
     narration  {joint: [[step, weight, parts], ...], panes: [the same, for each pane alone]}
 """
@@ -24,6 +26,7 @@ from types import MappingProxyType
 from typing import Any
 
 from batchviz.narrate import Sentence, narration
+from batchviz.pace import long_steps
 from batchviz.scheduler import Policy
 from batchviz.timeline import Life, Timeline, letter, pane_labels, read_timeline, request_order, shorten
 from batchviz.trace import RunnerKind, SlotPhase, Trace, TracedRequest
@@ -152,6 +155,10 @@ def _pane(timeline: Timeline, label: str, ids: Sequence[str], order: Mapping[str
             "last": [span.last for span in timeline.spans],
         },
         "tokens": [_tokens(life, trace.origin.runner) for life in lives],
+        "reading": [
+            [index, *map(list, zip(*life.read, strict=True))] for index, life in enumerate(lives) if len(life.read) > 1
+        ],
+        "long_steps": [[slow.step, round(slow.times_usual, 1)] for slow in long_steps(trace)],
         "arrival_order": [order[request_id] for request_id in timeline.arrival_order],
         "head_reasons": _head_reasons(trace),
         "events": [[event.step, EVENT_KINDS.index(event.kind), order[event.request_id]] for event in trace.events()],

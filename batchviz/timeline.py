@@ -37,6 +37,7 @@ class Life:
     rejected: int | None = None
     why: str = ""  # the arithmetic of a rejection
     reason: str | None = None  # a FinishReason's value
+    read: list[tuple[int, int]] = field(default_factory=list)  # (step of prefill, prompt tokens read by its end)
     token_steps: list[int] = field(default_factory=list)
     pieces: list[str | None] = field(default_factory=list)
 
@@ -100,6 +101,8 @@ def read_timeline(trace: Trace) -> Timeline:
                 continue
             if index not in open_spans:
                 open_spans[index] = Span(index, slot.request_id, slot.phase, at, at)
+            if slot.phase is SlotPhase.PREFILL:
+                life(slot.request_id).read.append((at, slot.position + slot.num_tokens))
             if slot.token_id is not None:
                 working = life(slot.request_id)
                 working.first_token = at if working.first_token is None else working.first_token

@@ -34,7 +34,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("__init__",),
     ("check_rules",),
     ("trace_file", "metrics", "kv_metrics", "check", "player_assets"),
-    ("timeline",),
+    ("timeline", "pace"),
     ("phrases",),
     ("pane_story",),
     ("narrate",),

@@ -2,7 +2,7 @@
 // Owns: the lanes of one pane. Must not know: the queue, the answers, the clock.
 
 import { element, badge, setText, setTitle, describe, countText } from "./dom.js";
-import { PHASE_NAMES, spanAt, tokensBy } from "./model.js";
+import { PHASE_NAMES, spanAt, tokensBy, readBy } from "./model.js";
 
 const MAX_CHIPS = 16;
 const SLIDE = { duration: 380, easing: "cubic-bezier(0.2, 0.8, 0.2, 1)" };
@@ -64,6 +64,8 @@ function updateLane(lane, model, pane, slot, span, step, chips, counts, playing)
     const note = phase === 3 ? heldNote(pane, request) : phase === 0 ? ["empty"] : [];
     lane.note.replaceChildren(...note.map((words) => element("span", "", words)));
   }
+  const read = phase === 1 ? readBy(pane, request, step) : null;
+  lane.tape.style.setProperty("--read", read === null ? "0" : String(read / model.requests[request].promptTokens));
   if (request === null) {
     setText(lane.amount, "");
     return;
@@ -71,6 +73,7 @@ function updateLane(lane, model, pane, slot, span, step, chips, counts, playing)
   const count = tokensBy(pane, request, step);
   if (!counts) setText(lane.amount, "");
   else if (phase === 3) setText(lane.amount, countText(step - span.first + 1, "step"));
+  else if (read !== null && count === 0) setText(lane.amount, `${read} of ${model.requests[request].promptTokens}`);
   else setText(lane.amount, countText(count, "token"));
   if (chips) showTokens(lane, model, pane, request, count);
   else lane.strip.style.transform = `scaleX(${Math.min(1, count / (model.requests[request].maxTokens || 1))})`;

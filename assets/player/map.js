@@ -68,9 +68,22 @@ export function newMap(box, model, pane, palette) {
         }
       }
     });
+    drawLong(pen, ink, x);
     drawTicks(pen, ink, x);
     drawAxis(pen, ink, unit);
     drawEnd(pen, ink, x, unit);
+  }
+
+  // A step that took unusually long: a line down the whole map, since all slots were in it.
+  function drawLong(pen, ink, x) {
+    pen.fillStyle = ink.warn;
+    for (const step of pane.longSteps.keys()) {
+      const wide = Math.max(3, x(step + 1) - x(step));
+      pen.globalAlpha = 0.35;
+      pen.fillRect(x(step), TICKS_H, wide, rowHeight * pane.numSlots);
+      pen.globalAlpha = 1;
+      pen.fillRect(x(step), TICKS_H + rowHeight * pane.numSlots, wide, 3);
+    }
   }
 
   function drawTicks(pen, ink, x) {

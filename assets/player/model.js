@@ -101,6 +101,8 @@ function readPane(pane) {
     slots,
     tokens,
     totals, // [phase][step]: slot-steps in that phase, up to and with this step
+    reading: new Map(pane.reading.map(([request, steps, read]) => [request, { steps, read }])),
+    longSteps: new Map(pane.long_steps), // step -> times the usual
     tokenTotals: summed(summed(tokenDelta)),
     arrivalOrder: pane.arrival_order,
     headReasons: pane.head_reasons,
@@ -135,6 +137,14 @@ export function tokensBy(pane, request, step) {
   const run = lastAtMost(tokens.starts, step);
   if (run < 0) return 0;
   return tokens.before[run] + Math.min(tokens.counts[run], step - tokens.starts[run] + 1);
+}
+
+// How much of its prompt had been read by the end of `step`, where it is read in pieces; else null.
+export function readBy(pane, request, step) {
+  const reading = pane.reading.get(request);
+  if (!reading) return null;
+  const index = lastAtMost(reading.steps, step);
+  return index < 0 ? 0 : reading.read[index];
 }
 
 // What a slot did in `step`: {phase, request, first, last}; null if nobody sat there.

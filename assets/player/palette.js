@@ -17,6 +17,7 @@ export function readPalette(root) {
     soft: resolve("--bv-soft"),
     faint: resolve("--bv-faint"),
     paper: resolve("--bv-card"),
+    warn: resolve("--bv-warn"),
     track: resolve("--bv-track"),
     heldPaper: resolve("--bv-held-paper"),
     heldLine: resolve("--bv-held-line"),

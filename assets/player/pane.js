@@ -129,7 +129,8 @@ function newCounters(pane) {
   const tokens = element("b");
   const seconds = element("b");
   const tokenWord = { model: "from the model", recorded: "recorded", scripted: "scripted" }[pane.tokensFrom] || pane.tokensFrom;
-  right.append(tokens, element("span", "clock-word", `tokens, ${tokenWord}`), seconds, element("span", "clock-word", `${pane.seconds}`));
+  const long = element("span", "long-step");
+  right.append(tokens, element("span", "clock-word", `tokens, ${tokenWord}`), seconds, element("span", "clock-word", `${pane.seconds}`), long);
   root.append(bar, words, right);
   setTitle(root, "A slot-step is one slot during one step. Working = prefill + decode.");
   return {
@@ -146,6 +147,8 @@ function newCounters(pane) {
       paint("empty", slotSteps - seated - (numbers.stalled ? 0 : pane.totals[4][step]), slotSteps);
       setText(tokens, numberText(pane.tokenTotals[step]));
       setText(seconds, secondsText(pane.starts[step + 1]));
+      const times = pane.longSteps.get(step);
+      setText(long, times ? `this step: ${secondsText(pane.starts[step + 1] - pane.starts[step])}, ${times.toFixed(0)}× the usual` : "");
     },
   };
 

@@ -197,6 +197,7 @@ export function newPlayer(root) {
       const isNew = !model || payload.run_id !== model.runId;
       model = readPayload(payload);
       root.classList.toggle("nothing", !model.panes.length || model.maxSteps === 0);
+      root.classList.toggle("some-long", model.panes.some((pane) => pane.longSteps.size > 0));
       buildPanes();
       setExtent(clock, unitEnd(), unitEdge(), model.live);
       if (isNew) {
