@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import os
 from importlib import resources
+from types import MappingProxyType
 
 from batchviz.given_file import shown_source
 from batchviz.scenario import Scenario, ScenarioError, shown_text
@@ -24,6 +25,8 @@ PRESET_NAMES = (  # words, for the real model
     "long-prompt",
     "burst-and-trickle",
 )
+# Panes other than the scenario's policies under its own settings, written as in a link (link.py); recorded so as well.
+PRESET_PANES = MappingProxyType({"long-prompt": "continuous-4-exclusive,continuous-4-chunked-b64"})
 SCRIPTED_PRESET_NAMES = ("golden-lengths", "equal-lengths", "long-one-last", "static-worse-than-sequential")  # no words
 
 

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from batchviz.check import check_trace
 from batchviz.cli_runs import Terminal
-from batchviz.presets import PRESET_NAMES, SCRIPTED_PRESET_NAMES, load_scenario
+from batchviz.link import panes_from_text
+from batchviz.presets import PRESET_NAMES, PRESET_PANES, SCRIPTED_PRESET_NAMES, load_scenario
 from batchviz.recordings import recording_path
-from batchviz.runs import DEFAULT_SLOT_CAPACITY, Run, scenario_config, scripted_run
+from batchviz.runs import DEFAULT_SLOT_CAPACITY, Run, config_of, scenario_config, scripted_run
 from batchviz.scenario import Scenario, ScenarioError
 from batchviz.trace import RunConfig, Trace
 from batchviz.trace_file import write_traces
@@ -52,12 +53,12 @@ def record_presets(
 def scripted_traces(name: str) -> list[Trace]:
     """The runs of a preset of lengths alone: no model, time modelled, the same on every machine."""
     scenario = load_scenario(name)
-    return [_checked(scripted_run(scenario, config)) for config in _configs(scenario)]
+    return [_checked(scripted_run(scenario, config)) for config in recorded_configs(scenario)]
 
 
 def _model_traces(live: LiveModel, scenario: Scenario, terminal: Terminal) -> list[Trace]:
     record = live.prepare(scenario, DEFAULT_SLOT_CAPACITY)
-    configs = _configs(scenario)
+    configs = recorded_configs(scenario)
     warm_up = live.start(record, configs[-1])
     for _ in range(WARM_UP_STEPS):
         warm_up.step()
@@ -68,8 +69,10 @@ def _model_traces(live: LiveModel, scenario: Scenario, terminal: Terminal) -> li
     return traces
 
 
-def _configs(scenario: Scenario) -> list[RunConfig]:
-    return [scenario_config(scenario, policy) for policy in scenario.policies]
+def recorded_configs(scenario: Scenario) -> list[RunConfig]:
+    """Under what a preset is recorded: its own panes, else its policies under its settings."""
+    panes = panes_from_text(PRESET_PANES.get(scenario.name, ""))
+    return [config_of(pane) for pane in panes] or [scenario_config(scenario, policy) for policy in scenario.policies]
 
 
 def _checked(run: Run) -> Trace:

@@ -147,14 +147,28 @@ def shorten(text: str, limit: int) -> str:
 
 
 def pane_labels(traces: Sequence[Trace]) -> list[str]:
-    """What to call each run beside the others: its policy, with slots or a number where that is not enough."""
-    policies = [trace.config.policy.value.capitalize() for trace in traces]
-    with_slots = [f"{policy}, {_slots(trace)}" for policy, trace in zip(policies, traces, strict=True)]
-    labels = [
-        policy if policies.count(policy) == 1 else longer for policy, longer in zip(policies, with_slots, strict=True)
-    ]
+    """What to call each run beside the others: its policy, and of its settings those by which it differs from its like."""
+    settings = [_settings(trace) for trace in traces]
+    labels = []
+    for trace, own in zip(traces, settings, strict=True):
+        alike = [
+            theirs for theirs, other in zip(settings, traces, strict=True) if other.config.policy is trace.config.policy
+        ]
+        telling = [words for place, words in enumerate(own) if any(theirs[place] != words for theirs in alike)]
+        if len(alike) > 1 and not telling:
+            telling = [own[0]]
+        labels.append(", ".join([trace.config.policy.value.capitalize(), *telling]))
     return [label if labels.count(label) == 1 else f"{label} ({place})" for place, label in enumerate(labels, start=1)]
 
 
-def _slots(trace: Trace) -> str:
-    return "1 slot" if trace.config.num_slots == 1 else f"{trace.config.num_slots} slots"
+def _settings(trace: Trace) -> tuple[str, ...]:
+    """In words, the first the most telling."""
+    config = trace.config
+    pieces = "" if config.max_batched_tokens is None else f" by {config.max_batched_tokens}"
+    kv = config.kv_budget_tokens
+    return (
+        "1 slot" if config.num_slots == 1 else f"{config.num_slots} slots",
+        f"{config.prefill.value} prefill{pieces}",
+        "no KV limit" if kv is None else f"{kv:,} KV tokens",
+        f"time-out {config.group_timeout:g}" if config.group_timeout else "no time-out",
+    )

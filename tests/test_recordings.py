@@ -10,12 +10,11 @@ import pytest
 from batchviz.check import check_trace
 from batchviz.metrics import request_results
 from batchviz.presets import PRESET_NAMES, load_scenario
-from batchviz.recordings import ASSETS, has_recording, load_recording, rescheduled
+from batchviz.record import recorded_configs
+from batchviz.recordings import ASSETS, load_recording, rescheduled
 from batchviz.runs import make_config, replay_run
 from batchviz.scheduler import Policy
 from batchviz.trace import RunnerKind, Seconds, Trace, TraceStatus
-
-RECORDED = [name for name in PRESET_NAMES if has_recording(name)]
 
 
 @pytest.mark.parametrize("path", sorted((ASSETS / "traces").iterdir()), ids=lambda path: path.name)
@@ -23,7 +22,7 @@ def test_a_shipped_trace_is_small(path: Path) -> None:
     assert path.stat().st_size <= 150_000
 
 
-@pytest.mark.parametrize("name", RECORDED)
+@pytest.mark.parametrize("name", PRESET_NAMES)
 def test_a_recording_is_complete_keeps_every_rule_and_says_where_it_comes_from(name: str) -> None:
     for trace in load_recording(name):
         assert trace.status is TraceStatus.COMPLETE
@@ -39,17 +38,17 @@ def test_a_recording_is_complete_keeps_every_rule_and_says_where_it_comes_from(n
         assert set(trace.origin.versions) >= {"batchviz", "torch", "transformers", "python"}
 
 
-@pytest.mark.parametrize("name", RECORDED)
+@pytest.mark.parametrize("name", PRESET_NAMES)
 def test_a_recording_is_of_the_preset_as_it_is_now(name: str) -> None:
     scenario = load_scenario(name)
     traces = load_recording(name)
-    assert [trace.config.policy for trace in traces] == list(scenario.policies)
+    assert [trace.config for trace in traces] == recorded_configs(scenario)
     for trace in traces:
         asked = [(r.id, r.prompt, r.max_tokens, r.arrival) for r in scenario.requests]
         assert [(r.id, r.prompt, r.max_tokens, r.arrival) for r in trace.scenario.requests] == asked
 
 
-@pytest.mark.parametrize("name", RECORDED)
+@pytest.mark.parametrize("name", PRESET_NAMES)
 def test_every_policy_gave_a_request_the_same_answer(name: str) -> None:
     answers = [{r.request.id: r.output for r in request_results(trace)} for trace in load_recording(name)]
     assert all(answer == answers[0] for answer in answers)
@@ -59,7 +58,7 @@ def schedule(trace: Trace) -> list[tuple[object, ...]]:
     return [(s.slots, s.admitted, s.finished, s.delivered, s.head, s.head_reason) for s in trace.steps]
 
 
-@pytest.mark.parametrize("name", RECORDED)
+@pytest.mark.parametrize("name", PRESET_NAMES)
 def test_a_replay_as_recorded_is_the_recorded_schedule(name: str) -> None:
     recordings = load_recording(name)
     for trace in recordings:

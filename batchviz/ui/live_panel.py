@@ -15,12 +15,13 @@ from streamlit.delta_generator import DeltaGenerator
 from batchviz.jobs import JobState, JobView, QueueFullError
 from batchviz.link import PaneChoice
 from batchviz.playback import playback
+from batchviz.runs import config_of
 from batchviz.scenario import ScenarioError
 from batchviz.trace import TraceStatus
 from batchviz.ui import address, chat, figures, files, state
 from batchviz.ui.player import show_player
 from batchviz.ui.prompts import Row, live_scenario, show_prompts
-from batchviz.ui.source import Source, config_of
+from batchviz.ui.source import Source
 from batchviz.ui.words import WORDS
 
 POLL_S = 0.5

@@ -18,9 +18,9 @@ from batchviz.export.series import step_rows
 from batchviz.export.tables import request_rows
 from batchviz.link import MAX_PANES, PaneChoice, checked, panes_from_text, panes_to_text
 from batchviz.playback import playback
-from batchviz.presets import PRESET_NAMES, list_presets, list_scripted_presets, load_scenario
+from batchviz.presets import PRESET_NAMES, PRESET_PANES, list_presets, list_scripted_presets, load_scenario
 from batchviz.recordings import has_recording, rescheduled
-from batchviz.runs import DEFAULT_SLOT_CAPACITY, as_recorded, make_config, scripted_run
+from batchviz.runs import DEFAULT_SLOT_CAPACITY, as_recorded, config_of, make_config, scripted_run
 from batchviz.scenario import MAX_SLOTS, Scenario, ScenarioError, ScenarioRequest
 from batchviz.scenario_file import dump_scenario, parse_scenario
 from batchviz.scheduler import Policy
@@ -99,6 +99,9 @@ def usual_panes(source: Source) -> tuple[PaneChoice, ...]:
     if source.is_trace and source.tokens is not None:
         panes = tuple(pane_of(trace.config) for trace in traces_from_json(source.tokens)[:MAX_PANES])
         return panes if len(panes) > 1 or not is_whole(source) else (*panes, _counterpart(panes[0]))
+    own = panes_from_text(PRESET_PANES.get(source.key, ""))
+    if own:
+        return own
     scenario = source.scenario
     policies = scenario.policies[:MAX_PANES]
     configs = [
@@ -129,19 +132,6 @@ def pane_of(config: RunConfig) -> PaneChoice:
         config.max_batched_tokens,
         config.kv_budget_tokens,
         config.group_timeout,
-    )
-
-
-def config_of(pane: PaneChoice, slot_capacity: int = DEFAULT_SLOT_CAPACITY) -> RunConfig:
-    """What the engine is told. Raises ValueError with one sentence."""
-    return make_config(
-        pane.policy,
-        pane.num_slots,
-        slot_capacity,
-        prefill=pane.prefill,
-        max_batched_tokens=pane.max_batched_tokens,
-        kv_budget_tokens=pane.kv_budget_tokens,
-        group_timeout=pane.group_timeout,
     )
 
 

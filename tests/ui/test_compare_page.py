@@ -11,6 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from batchviz.presets import PRESET_NAMES, load_scenario
+from batchviz.record import recorded_configs
 from batchviz.scenario import ScenarioError
 from batchviz.ui.prompts import MAX_LIVE_REQUESTS, MAX_LIVE_TOKENS, live_scenario, prompt_rows
 from batchviz.ui.state import plain
@@ -56,8 +57,7 @@ def test_every_preset_opens_with_its_own_policies_and_slots(name: str) -> None:
     page = opened()
     page.selectbox(key="preset").select(name).run()
     assert not page.exception
-    scenario = load_scenario(name)
-    expected = [(str(p), 1 if p == "sequential" else scenario.num_slots) for p in scenario.policies]
+    expected = [(str(config.policy), config.num_slots) for config in recorded_configs(load_scenario(name))]
     assert [(policy, slots) for policy, slots, _ in panes_of(page)] == expected
 
 
