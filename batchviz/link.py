@@ -20,10 +20,11 @@ from batchviz.scenario_file import dump_scenario, parse_scenario
 from batchviz.scheduler import Policy
 
 MAX_PANES = 3
-MAX_OWN_CHARACTERS = 2_000  # of a scenario inside a link
+MAX_OWN_CHARACTERS = 4_000  # of a scenario inside a link
 MAX_OWN_UNPACKED = 50_000  # bytes
 MAX_STEP = 10_000_000
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # as the player has them
+THEMES = ("light", "dark")
 WORD = re.compile(r"[a-z0-9-]{1,64}")
 PANE = re.compile(
     r"(?P<policy>[a-z]+)-(?P<slots>[0-9]{1,3})(-(?P<prefill>[a-z]+))?"
@@ -53,6 +54,7 @@ class View:
     chart: str | None = None
     step: int | None = None
     speed: float | None = None
+    theme: str | None = None  # one of THEMES; None is the reader's own
 
 
 def panes_to_text(panes: tuple[PaneChoice, ...]) -> str:
@@ -85,6 +87,8 @@ def view_to_params(view: View) -> dict[str, str] | None:
         params["step"] = str(view.step)
     if view.speed is not None:
         params["speed"] = f"{view.speed:g}"
+    if view.theme is not None:
+        params["theme"] = view.theme
     return params
 
 
@@ -98,7 +102,13 @@ def view_from_params(params: Mapping[str, str]) -> View:
         chart=_word(params.get("chart")),
         step=_step(params.get("step", "")),
         speed=next((speed for speed in SPEEDS if f"{speed:g}" == params.get("speed")), None),
+        theme=theme_of(params),
     )
+
+
+def theme_of(params: Mapping[str, str]) -> str | None:
+    """The theme that a link asks for, None for none or one that there is not."""
+    return next((theme for theme in THEMES if theme == params.get("theme")), None)
 
 
 def scenario_to_text(scenario: Scenario) -> str | None:

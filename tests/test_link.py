@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from batchviz.link import (
     MAX_OWN_CHARACTERS,
     SPEEDS,
+    THEMES,
     PaneChoice,
     View,
     checked,
@@ -53,6 +54,7 @@ VIEWS = st.builds(
     chart=st.none() | st.sampled_from(("queue", "kv-memory")),
     step=st.none() | st.integers(0, 10_000_000),
     speed=st.none() | st.sampled_from(SPEEDS),
+    theme=st.none() | st.sampled_from(THEMES),
 )
 
 
@@ -81,13 +83,13 @@ def test_every_preset_that_somebody_changes_would_fit(name: str) -> None:
 
 
 def test_a_scenario_that_is_too_long_goes_as_a_file() -> None:
-    prompt = "".join(random.Random(1).choices("abcdefghijklmnopqrstuvwxyz ", k=4_000))
+    prompt = "".join(random.Random(1).choices("abcdefghijklmnopqrstuvwxyz ", k=8_000))
     long = Scenario("long", "Long", (ScenarioRequest("a", 5, prompt=prompt),))
     assert scenario_to_text(long) is None
     assert view_to_params(View(own=long)) is None
 
 
-KEYS = st.sampled_from(("scenario", "preset", "panes", "chart", "step", "speed", "other"))
+KEYS = st.sampled_from(("scenario", "preset", "panes", "chart", "step", "speed", "theme", "other"))
 
 
 @given(st.dictionaries(KEYS, st.text(max_size=80)))

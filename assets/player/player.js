@@ -31,8 +31,11 @@ export function newPlayer(root) {
   let timer = 0;
   let told = null;
   let resume = false;
+  let isDragged = false;
+  let pending = null; // a payload that came while somebody dragged
   let tellStep = null;
-  let tellSpeed = () => {};
+  let tellSpeed = null;
+  let chosenSpeed = null; // by a person, before anybody was told
 
   const unitEnd = () => (clock.unit === "step" ? Math.max(0, model.maxSteps - 1) : model.maxSeconds);
   const unitEdge = () => (clock.unit === "step" ? model.edgeStep : model.edgeSeconds);
@@ -132,7 +135,8 @@ export function newPlayer(root) {
     previousEvent: () => toStop(-1),
     speed(value) {
       setSpeed(clock, value);
-      tellSpeed(clock.speed);
+      if (tellSpeed) tellSpeed(clock.speed);
+      else chosenSpeed = clock.speed;
       request();
     },
     unit(value) {
@@ -162,15 +166,21 @@ export function newPlayer(root) {
     }
   }
 
+  // While somebody drags, what came from a live run waits: new panes would take the pointer's hold away.
   function dragOn({ mapBox, map }) {
     mapBox.onpointerdown = (event) => {
+      isDragged = true;
       mapBox.setPointerCapture(event.pointerId);
       actions.scrub(map.positionAt(event.clientX, clock.unit));
     };
     mapBox.onpointermove = (event) => {
       if (mapBox.hasPointerCapture(event.pointerId)) actions.scrub(map.positionAt(event.clientX, clock.unit));
     };
-    mapBox.onpointerup = () => rest();
+    mapBox.onlostpointercapture = () => {
+      isDragged = false;
+      if (pending) load(pending);
+      rest();
+    };
   }
 
   const onVisibility = () => {
@@ -190,31 +200,36 @@ export function newPlayer(root) {
     request();
   });
 
+  function load(payload) {
+    pending = isDragged ? payload : null;
+    if (isDragged) return;
+    if (model && payload.run_id === model.runId && payload.content === model.content) return;
+    const isNew = !model || payload.run_id !== model.runId;
+    model = readPayload(payload);
+    root.classList.toggle("nothing", !model.panes.length || model.maxSteps === 0);
+    root.classList.toggle("some-long", model.panes.some((pane) => pane.longSteps.size > 0));
+    buildPanes();
+    setExtent(clock, unitEnd(), unitEdge(), model.live);
+    if (isNew) {
+      told = null;
+      clock.position = 0;
+      if (model.live) seek(clock, unitEdge());
+      clock.playing = !calm.matches;
+      clock.following = model.live && clock.playing;
+      if (calm.matches && !model.live) seek(clock, positionOf(model.posterStep));
+      if (document.hidden && clock.playing) onVisibility();
+    }
+    request();
+  }
+
   return {
     // A payload: another run starts over, the same run (grown, or scheduled anew) keeps the cursor where it is.
-    load(payload) {
-      if (model && payload.run_id === model.runId && payload.content === model.content) return;
-      const isNew = !model || payload.run_id !== model.runId;
-      model = readPayload(payload);
-      root.classList.toggle("nothing", !model.panes.length || model.maxSteps === 0);
-      root.classList.toggle("some-long", model.panes.some((pane) => pane.longSteps.size > 0));
-      buildPanes();
-      setExtent(clock, unitEnd(), unitEdge(), model.live);
-      if (isNew) {
-        told = null;
-        clock.position = 0;
-        if (model.live) seek(clock, unitEdge());
-        clock.playing = !calm.matches;
-        clock.following = model.live && clock.playing;
-        if (calm.matches && !model.live) seek(clock, positionOf(model.posterStep));
-        if (document.hidden && clock.playing) onVisibility();
-      }
-      request();
-    },
+    load,
     // `onStep(step)` is called when the cursor has come to rest, never per frame; `onSpeed(speed)` when a person chose one.
     tellTo(onStep, onSpeed) {
       tellStep = onStep;
       tellSpeed = onSpeed;
+      if (chosenSpeed !== null) tellSpeed(chosenSpeed);
       if (model && !clock.playing) rest();
     },
     // Python moves the cursor only by a number that grows: {n, step, speed?, play?}; without a step it stays where it is.

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from batchviz.link import PaneChoice, View, panes_from_text, panes_to_text, view_from_params, view_to_params
+from batchviz.link import THEMES, PaneChoice, View, panes_from_text, panes_to_text, view_from_params, view_to_params
 from batchviz.presets import PRESET_NAMES
 from batchviz.scenario import ScenarioError
 from batchviz.ui import knobs
@@ -38,6 +38,8 @@ RUN_BUTTON = "run_live"
 UPLOAD = "upload"
 STEP = "step"  # int: where the player came to rest last
 SPEED = "speed"  # float: how fast it plays
+THEME = "theme"  # str: what the opened link asked for
+KEEP_THEME = "keep_theme"  # bool: whether the link that is copied says the theme
 SEEK = "seek"  # int: how often the page has moved the player
 SEEK_STEP = "seek_step"
 SEEK_SPEED = "seek_speed"
@@ -108,6 +110,7 @@ def _take_view(view: View) -> None:
     st.session_state["chart"] = view.chart if view.chart in CHARTS else CHARTS[0]
     st.session_state[STEP] = view.step
     st.session_state[SPEED] = view.speed
+    st.session_state[THEME] = view.theme
     if view.step is not None or view.speed is not None:
         _seek(view.step, view.speed)
 
@@ -138,13 +141,20 @@ def view_now() -> View:
         chart=None if chart == CHARTS[0] else chart,
         step=st.session_state.get(STEP),
         speed=st.session_state.get(SPEED),
+        theme=theme_now() if st.session_state.get(KEEP_THEME) else st.session_state.get(THEME),
     )
+
+
+def theme_now() -> str | None:
+    """What this browser shows: light or dark; None where there is no browser."""
+    theme = st.context.theme.type
+    return theme if theme in THEMES else None
 
 
 def write_address() -> None:
     """After the knobs are drawn: the address bar says what is on show, and the session keeps it."""
     st.session_state[KEPT] = f"{st.session_state['preset']}|{panes_to_text(knobs.panes_now())}"
-    params = view_to_params(replace(view_now(), step=None, speed=None)) or {}
+    params = view_to_params(replace(view_now(), step=None, speed=None, theme=st.session_state.get(THEME))) or {}
     query = _query(params)
     read = {key: value for key, value in st.query_params.to_dict().items() if key not in ("step", "speed")}
     if query != _query(read):

@@ -72,6 +72,9 @@ def show_share(bundle: str | None) -> None:
         if link is not None:
             st.markdown("A link to this", help=WORDS["link"])
             st.code(link, language=None, wrap_lines=True)
+            theme = address.theme_now()
+            if theme is not None:
+                st.toggle(f"The link opens in this theme ({theme})", key=address.KEEP_THEME)
         elif source.is_trace:
             st.caption("A trace of your own travels as a file: download it here, and open it there.")
         else:

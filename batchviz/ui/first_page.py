@@ -18,6 +18,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from batchviz.export.html import as_script_data
+from batchviz.link import theme_of
 from batchviz.player_assets import cover_css, cover_js, player_css, player_html
 from batchviz.presets import PRESET_NAMES
 from batchviz.ui.theme import PAGE_PADDING
@@ -26,9 +27,18 @@ from batchviz.ui.words import TITLE
 INDEX = Path(streamlit.__file__).parent / "static" / "index.html"
 HEADERS = MappingProxyType({"Cache-Control": "no-cache"})
 
+THEME_SCRIPT = """<script>(() => {
+  const ask = window.matchMedia.bind(window);
+  const answer = (query) => (query.includes("THEME") ? "all" : "not all");
+  window.matchMedia = (query) => ask(query.includes("prefers-color-scheme") ? answer(query) : query);
+})();</script>"""
+
 
 def first_page(request: Request) -> Response:
     """Streamlit's page, and over it the player with the first preset unless something else is asked for."""
+    theme = theme_of(request.query_params)
+    if theme is not None:
+        return HTMLResponse(_themed_page(theme), headers=HEADERS)
     return HTMLResponse(_plain_page() if request.url.query else _covered_page(), headers=HEADERS)
 
 
@@ -38,6 +48,13 @@ ROUTES = (Route("/", first_page),)
 @cache
 def _plain_page() -> str:
     return INDEX.read_text(encoding="utf-8")
+
+
+@cache
+def _themed_page(theme: str) -> str:
+    """Streamlit asks the browser which theme its reader likes; here the link has answered already."""
+    before, head, after = _plain_page().partition("<head>")
+    return f"{before}{head}{THEME_SCRIPT.replace('THEME', theme)}{after}"
 
 
 @cache

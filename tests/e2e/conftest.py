@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
 from tests.e2e.app_server import Server, app_server
 
@@ -44,8 +44,18 @@ def server() -> Iterator[Server]:
 
 
 def errors_of(page: Page) -> list[str]:
-    """A list that fills with whatever the page reports as an error, in the console or uncaught."""
+    """A list that fills with whatever the page reports as an error, in the console or uncaught.
+
+    But for one thing: Streamlit looks for its health endpoints under the address of a page first, and finds them at the
+    root.
+    """
     errors: list[str] = []
-    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+
+    def take(message: ConsoleMessage) -> None:
+        is_probe = "404" in message.text and "/_stcore/" in message.location["url"]
+        if message.type == "error" and not is_probe:
+            errors.append(f"{message.text} ({message.location['url']})")
+
+    page.on("console", take)
     page.on("pageerror", lambda error: errors.append(str(error)))
     return errors

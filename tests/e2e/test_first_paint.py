@@ -107,3 +107,28 @@ def test_a_page_that_never_comes_is_not_covered_for_ever(browser: Browser, serve
     page.clock.fast_forward(21_000)
     expect(page.locator(COVER)).to_have_count(0)
     page.close()
+
+
+def test_what_comes_while_somebody_drags_waits_until_they_let_go(browser: Browser, server: Server) -> None:
+    page = browser.new_page(viewport={"width": 1400, "height": 1000})
+    page.route("**/static/js/*", lambda route: route.abort())  # the player alone, with a door to it
+    page.goto(server.url, wait_until="commit")
+    map_ = page.locator(f"{COVER} .map").first
+    box = map_.bounding_box()
+    assert box is not None
+    map_.evaluate("element => { element.dataset.same = 'yes' }")
+    page.mouse.move(box["x"] + 100, box["y"] + 30)
+    page.mouse.down()
+    page.evaluate("""() => {
+      const payload = JSON.parse(document.getElementById("batchviz-payload").textContent);
+      window.batchvizFirst.player.load({ ...payload, content: "grown" });
+    }""")
+    page.mouse.move(box["x"] + 200, box["y"] + 30)
+    before = step_of(page)
+    page.mouse.move(box["x"] + 300, box["y"] + 30)
+    page.wait_for_function(f"document.querySelector('[data-part=\"where\"]').textContent !== 'Step {before}'")
+    expect(page.locator(f"{COVER} .map[data-same]")).to_have_count(1)
+    page.mouse.up()
+    expect(page.locator(f"{COVER} .map[data-same]")).to_have_count(0)
+    assert step_of(page) > before
+    page.close()

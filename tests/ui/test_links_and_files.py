@@ -82,7 +82,7 @@ def test_a_link_opens_its_preset_panes_chart_and_step() -> None:
         {"preset": "<script>"},
         {"panes": "static-4,"},
         {"panes": "best-99"},
-        {"step": "-1", "speed": "1e9", "chart": "pie"},
+        {"step": "-1", "speed": "1e9", "chart": "pie", "theme": "dark<script>"},
         {"scenario": "AAAA"},
         {"preset": "no-such-preset", "step": "999999"},
     ],
@@ -99,6 +99,12 @@ def test_a_turned_knob_is_in_the_address_and_opens_again() -> None:
     page.number_input(key="slots").set_value(2).run()
     assert query(page) == {"panes": "static-2,continuous-2,sequential-1"}
     assert panes_of(opened_at(**query(page))) == panes_of(page)
+
+
+def test_the_theme_of_a_link_stays_in_the_address() -> None:
+    page = opened_at(theme="dark")
+    page.number_input(key="slots").set_value(2).run()
+    assert query(page) == {"panes": "static-2,continuous-2", "theme": "dark"}
 
 
 def test_going_back_in_the_browser_turns_the_knobs_back() -> None:

@@ -34,6 +34,7 @@ def compare_page() -> None:
     st.session_state[HAS_FIGURES] = bundle is not None
     stage(source, bundle)
     if not state.is_painted():
+        address.write_address()
         return  # the player first: it says when it is seen, and the page is drawn whole
     knobs.show_knobs(source_titles(), address.take_source, live_is_on(), fixed=not _is_movable(source))
     show_controls(source, knobs.panes_now(), bundle)
