@@ -137,7 +137,8 @@ def _pane(timeline: Timeline, label: str, ids: Sequence[str], order: Mapping[str
     return {
         "policy": trace.config.policy.value,
         "label": label,
-        "subtitle": SUBTITLES[trace.config.policy] + (f" Prefill: {prefill}." if prefill != "mixed" else ""),
+        "subtitle": SUBTITLES[trace.config.policy]
+        + ("" if prefill in ("mixed", *label.split()) else f" Prefill: {prefill}."),
         "num_slots": trace.config.num_slots,
         "num_steps": timeline.num_steps,
         "status": trace.status.value,

@@ -83,7 +83,7 @@ def _per_pane(
 
 
 def _requests(traces: Traces) -> list[Drawing]:
-    height = 100 + 24 * max(len(traces[0].scenario.requests), 1)
+    height = 140 + 24 * max(len(traces[0].scenario.requests), 1)
     return _per_pane(traces, "requests", height, gantt_rows, series.requests_in_words)
 
 
@@ -111,7 +111,7 @@ def _tokens(traces: Traces) -> list[Drawing]:
 def _waits(traces: Traces) -> list[Drawing]:
     num_requests = len(traces[0].scenario.requests)
     is_small = num_requests <= MAX_BARS
-    height = 100 + 12 * (1 + len(traces)) * max(num_requests, 1) if is_small else 320
+    height = 140 + 12 * (1 + len(traces)) * max(num_requests, 1) if is_small else 320
     rows, words = series.share_rows(traces), series.waits_in_words(traces)
     found = [Drawing(spec="share", label="", rows=rows, height=height, top=0, words=words)]
     if is_small:
