@@ -38,7 +38,9 @@ class Job:
     scenario_text: str
     configs: tuple[RunConfig, ...]
     is_chat: bool = False  # its runs go on together, and people may add to them
-    num_added: int = 0
+    num_sent: int = 0  # messages that were to join them
+    num_added: int = 0  # those that did
+    num_refused: int = 0
     notice: str = ""  # why the last addition was not taken
     state: JobState = JobState.QUEUED
     message: str = ""
@@ -63,4 +65,5 @@ class JobView:
     is_chat: bool
     may_add: bool  # True while something can be written into its runs
     num_added: int  # messages that have joined its runs
+    num_lost: int  # messages on their way, or, once it is over, too late
     notice: str

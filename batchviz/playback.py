@@ -12,13 +12,14 @@ Layout. Requests are whole numbers: their place in the scenario. Steps count fro
                  rows: {arrived, admitted, slot, first, finished, delivered, aborted, rejected, reason, why},
                  spans: {slot, request, phase, first, last}, tokens: [{runs: [step, count, ...], pieces | null}],
                  reading: [[request, [step, ...], [prompt tokens read by its end, ...]], ...] of prompts read in pieces,
-                 long_steps: [[step, times the usual], ...],
+                 long_steps: [[step, seconds, times the usual], ...],
                  arrival_order, head_reasons: {step, reason}, events: [[step, kind, request], ...]}]
     narration  {joint: [[step, weight, parts], ...], panes: [the same, for each pane alone]}
 """
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -97,7 +98,8 @@ def _run_id(traces: Sequence[Trace]) -> str:
 def _content(traces: Sequence[Trace], version: int, live: bool) -> str:
     runs = [
         [
-            *(trace.config.policy, trace.config.num_slots, trace.config.prefill, trace.status, len(trace.steps)),
+            *dataclasses.astuple(trace.config),
+            *(trace.status, len(trace.steps)),
             *(trace.origin.runner, trace.origin.seconds, round(trace.duration_s, 6)),
         ]
         for trace in traces
@@ -159,7 +161,9 @@ def _pane(timeline: Timeline, label: str, ids: Sequence[str], order: Mapping[str
         "reading": [
             [index, *map(list, zip(*life.read, strict=True))] for index, life in enumerate(lives) if len(life.read) > 1
         ],
-        "long_steps": [[slow.step, round(slow.times_usual, 1)] for slow in long_steps(trace)],
+        "long_steps": [
+            [slow.step, round(slow.duration_s, 4), round(slow.times_usual, 1)] for slow in long_steps(trace)
+        ],
         "arrival_order": [order[request_id] for request_id in timeline.arrival_order],
         "head_reasons": _head_reasons(trace),
         "events": [[event.step, EVENT_KINDS.index(event.kind), order[event.request_id]] for event in trace.events()],

@@ -83,7 +83,7 @@ class Worker:
             place = 0 if job is self._current or job.state.is_over else 1 + list(self._queue).index(job)
             counts = tuple(len(steps) for steps in job.steps)
             version = job.num_added + sum(counts) + sum(s is not TraceStatus.UNFINISHED for s in job.statuses)
-            may_add = job.is_chat and job.state is JobState.RUNNING and job.num_added < MAX_ADDITIONS
+            may_add = job.is_chat and job.state is JobState.RUNNING and job.num_sent < MAX_ADDITIONS
             return JobView(
                 id=job.id,
                 state=job.state,
@@ -95,6 +95,7 @@ class Worker:
                 is_chat=job.is_chat,
                 may_add=may_add,
                 num_added=job.num_added,
+                num_lost=job.num_sent - job.num_added - job.num_refused,
                 notice=job.notice,
             )
 
@@ -114,11 +115,12 @@ class Worker:
             job = self._jobs.get(job_id)
             if job is None or not job.is_chat or job.state is not JobState.RUNNING:
                 raise ValueError("the run is over, so nothing can join it any more; run it live again")
-            if job.num_added >= MAX_ADDITIONS:
-                raise ValueError(f"{MAX_ADDITIONS} messages have joined this run; it takes no more")
+            if job.num_sent >= MAX_ADDITIONS:
+                raise ValueError(f"{MAX_ADDITIONS} messages were sent to this run; it takes no more")
             if not prompt.strip() or len(prompt) > MAX_ADDED_CHARACTERS:
                 raise ValueError(f"a message has 1 to {MAX_ADDED_CHARACTERS} characters")
             job.notice = ""
+            job.num_sent += 1
             self._send({"kind": "add", "job": job.id, "prompt": prompt})
 
     def cancel(self, job_id: int) -> None:
@@ -219,6 +221,7 @@ class Worker:
             job.num_added += 1
         elif kind == "notice":
             job.notice = str(message["message"])
+            job.num_refused += 1
         elif kind == "step":
             job.steps[message["run"]].append(message["line"])
             self._drop_abandoned()

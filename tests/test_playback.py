@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from batchviz.playback import PHASES, playback
+from batchviz.prefill import PrefillMode
 from batchviz.scheduler import Policy
-from batchviz.timeline import letter
+from batchviz.timeline import letter, pane_labels
 from batchviz.trace import RunnerKind, SlotPhase, Trace
 from tests.story import make_trace, story
 
@@ -122,3 +124,42 @@ def test_the_poster_shows_held_slots_where_there_are_any() -> None:
     step = payload["poster_step"]
     held = [slot.phase for slot in story()[0].steps[step].slots].count(SlotPhase.HELD)
     assert held == 3
+
+
+def test_whatever_a_pane_is_named_by_makes_another_payload() -> None:
+    trace = story()[0]
+    configs = [
+        trace.config,
+        replace(trace.config, kv_budget_tokens=4_000),
+        replace(trace.config, kv_budget_tokens=5_000),
+        replace(trace.config, group_timeout=3),
+        replace(trace.config, prefill=PrefillMode.CHUNKED, max_batched_tokens=64),
+        replace(trace.config, prefill=PrefillMode.CHUNKED, max_batched_tokens=65),
+    ]
+    payloads = [playback([replace(trace, config=config)]) for config in configs]
+    assert len({payload["run_id"] for payload in payloads}) == 1
+    assert len({payload["content"] for payload in payloads}) == len(configs)
+
+
+@pytest.mark.parametrize(
+    ("policies", "changes", "labels"),
+    [
+        ("static continuous", [{}, {}], ["Static", "Continuous"]),
+        ("static static", [{}, {}], ["Static, 4 slots (1)", "Static, 4 slots (2)"]),
+        ("static static", [{}, {"num_slots": 8}], ["Static, 4 slots", "Static, 8 slots"]),
+        (
+            "continuous static continuous",
+            [{"prefill": PrefillMode.EXCLUSIVE}, {}, {"prefill": PrefillMode.CHUNKED, "max_batched_tokens": 64}],
+            ["Continuous, exclusive prefill", "Static", "Continuous, chunked prefill by 64"],
+        ),
+        ("static static", [{}, {"kv_budget_tokens": 4_000}], ["Static, no KV limit", "Static, 4,000 KV tokens"]),
+    ],
+)
+def test_panes_are_named_by_what_they_differ_in(
+    policies: str, changes: list[dict[str, Any]], labels: list[str]
+) -> None:
+    traces = [make_trace(Policy(policy), 4) for policy in policies.split()]
+    traces = [
+        replace(trace, config=replace(trace.config, **change)) for trace, change in zip(traces, changes, strict=True)
+    ]
+    assert pane_labels(traces) == labels

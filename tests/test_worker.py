@@ -207,6 +207,19 @@ def test_a_chat_takes_so_many_messages_and_no_more() -> None:
     worker.close()
 
 
+FORGETFUL_CHILD = CHATTY_CHILD.replace('"kind": "changed"', '"kind": "done"')
+
+
+def test_a_message_that_came_too_late_is_counted() -> None:
+    worker = Worker(time.monotonic, command=(sys.executable, "-c", FORGETFUL_CHILD))
+    job = worker.submit(scenario_of(2), CONFIGS, is_chat=True)
+    wait_for(lambda: state_of(worker, job) is JobState.RUNNING, 20)
+    worker.add(job, "hello?")
+    wait_for(lambda: state_of(worker, job) is JobState.DONE, 20)
+    assert (view_of(worker, job).num_added, view_of(worker, job).num_lost) == (0, 1)
+    worker.close()
+
+
 def view_of(worker: Worker, job: int) -> JobView:
     view = worker.view(job)
     assert view is not None

@@ -29,14 +29,22 @@ export function mountComponent({ data, parentElement, setStateValue }) {
   };
 }
 
-// The player of the cover, if there is one, moves in with all that it is doing.
+// The player of the cover, if there is one, moves in with all that it is doing: cursor, focus, how far it was scrolled.
 function movedIn(parentElement) {
+  const cover = document.getElementById("batchviz-cover");
   const first = window.batchvizFirst;
-  if (!first) return null;
   delete window.batchvizFirst;
-  parentElement.append(first.root);
-  first.cover.remove();
-  return first.player;
+  if (first) {
+    const focused = first.root.contains(document.activeElement) ? document.activeElement : null;
+    const page = document.querySelector('[data-testid="stMain"]');
+    const top = cover ? cover.scrollTop : 0;
+    parentElement.append(first.root);
+    // From the next frame on the page is as high as the player.
+    if (page && top) requestAnimationFrame(() => page.scrollTo({ top, behavior: "instant" }));
+    if (focused) focused.focus({ preventScroll: true });
+  }
+  if (cover) cover.remove(); // also one whose script never ran
+  return first ? first.player : null;
 }
 
 // The markup comes as a template, so that there are never two players on the page.
@@ -48,13 +56,16 @@ function builtIn(parentElement) {
 
 export function mountCover() {
   const cover = document.getElementById("batchviz-cover");
-  window.batchvizFirst = { cover, root: cover.querySelector(".batchviz"), player: mountPage() };
-  const leave = () => {
-    if (!window.batchvizFirst) return;
+  const timer = setInterval(() => {
+    const isThere = document.getElementById("root").childElementCount > 0;
+    if (cover.isConnected && !isThere) return; // nothing lies under it yet: better a player than a blank page
+    clearInterval(timer);
+    if (!cover.isConnected) return;
+    if (window.batchvizFirst) window.batchvizFirst.player.destroy();
     delete window.batchvizFirst;
-    cover.remove(); // what lies under it has something to say, or never came
-  };
-  setTimeout(leave, COVER_S * 1000);
+    cover.remove(); // what lies under it has something to say
+  }, COVER_S * 1000);
+  window.batchvizFirst = { root: cover.querySelector(".batchviz"), player: mountPage() };
 }
 
 export function mountPage() {

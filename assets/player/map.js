@@ -68,17 +68,17 @@ export function newMap(box, model, pane, palette) {
         }
       }
     });
-    drawLong(pen, ink, x);
+    drawLong(pen, ink, x, unit);
     drawTicks(pen, ink, x);
     drawAxis(pen, ink, unit);
     drawEnd(pen, ink, x, unit);
   }
 
   // A step that took unusually long: a line down the whole map, since all slots were in it.
-  function drawLong(pen, ink, x) {
+  function drawLong(pen, ink, x, unit) {
     pen.fillStyle = ink.warn;
-    for (const step of pane.longSteps.keys()) {
-      const wide = Math.max(3, x(step + 1) - x(step));
+    for (const [step, { seconds }] of pane.longSteps) {
+      const wide = Math.max(3, unit === "step" ? x(step + 1) - x(step) : (seconds / extent(unit)) * width);
       pen.globalAlpha = 0.35;
       pen.fillRect(x(step), TICKS_H, wide, rowHeight * pane.numSlots);
       pen.globalAlpha = 1;

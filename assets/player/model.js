@@ -38,7 +38,7 @@ export function readPayload(payload) {
   const panes = payload.panes.map(readPane);
   const unfinished = panes.filter((pane) => pane.status === "unfinished" && pane.numSteps > 0);
   const maxSteps = Math.max(0, ...panes.map((pane) => pane.numSteps));
-  const growing = payload.live && unfinished.length ? unfinished[unfinished.length - 1] : null;
+  const growing = payload.live && unfinished.length > 0; // one run, or several that go on together
   return {
     runId: payload.run_id,
     content: payload.content,
@@ -53,8 +53,8 @@ export function readPayload(payload) {
     },
     maxSteps,
     maxSeconds: Math.max(0, ...panes.map((pane) => pane.duration)),
-    edgeStep: Math.max(0, (growing ? growing.numSteps : maxSteps) - 1),
-    edgeSeconds: growing ? growing.duration : Math.max(0, ...panes.map((pane) => pane.duration)),
+    edgeStep: Math.max(0, ...(growing ? unfinished : panes).map((pane) => pane.numSteps - 1)),
+    edgeSeconds: Math.max(0, ...(growing ? unfinished : panes).map((pane) => pane.duration)),
   };
 }
 
@@ -102,7 +102,7 @@ function readPane(pane) {
     tokens,
     totals, // [phase][step]: slot-steps in that phase, up to and with this step
     reading: new Map(pane.reading.map(([request, steps, read]) => [request, { steps, read }])),
-    longSteps: new Map(pane.long_steps), // step -> times the usual
+    longSteps: new Map(pane.long_steps.map(([step, seconds, times]) => [step, { seconds, times }])),
     tokenTotals: summed(summed(tokenDelta)),
     arrivalOrder: pane.arrival_order,
     headReasons: pane.head_reasons,

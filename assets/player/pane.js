@@ -54,6 +54,8 @@ export function newPane(model, pane, palette) {
   const map = newMap(mapBox, model, pane, palette);
   root.append(head, body, counters.root, mapBox);
   let wasOver = null;
+  // Live, with runs that go on together: this one has nothing to do while another still has.
+  const isOvertaken = model.live && model.panes.some((other) => other.status === "unfinished" && other.numSteps > pane.numSteps);
 
   return {
     root,
@@ -79,7 +81,7 @@ export function newPane(model, pane, palette) {
       if (isOver !== wasOver) {
         wasOver = isOver;
         root.classList.toggle("is-over", isOver);
-        setText(over, isOver ? overText(pane) : "");
+        setText(over, isOver ? overText(pane, isOvertaken) : "");
       }
       return step;
     },
@@ -93,9 +95,9 @@ function headline(pane) {
   return pane.label.replace(/^(Static|Continuous|Sequential)\b/, "$1 batching");
 }
 
-function overText(pane) {
+function overText(pane, isOvertaken) {
   if (pane.status === "complete") return `All done. The last step was ${pane.numSteps - 1}.`;
-  if (pane.status === "unfinished") return "not computed yet";
+  if (pane.status === "unfinished") return isOvertaken ? "nothing left to do" : "not computed yet";
   return `${pane.status} after step ${pane.numSteps - 1}${pane.message ? `: ${pane.message}` : ""}`;
 }
 
@@ -147,8 +149,8 @@ function newCounters(pane) {
       paint("empty", slotSteps - seated - (numbers.stalled ? 0 : pane.totals[4][step]), slotSteps);
       setText(tokens, numberText(pane.tokenTotals[step]));
       setText(seconds, secondsText(pane.starts[step + 1]));
-      const times = pane.longSteps.get(step);
-      setText(long, times ? `this step: ${secondsText(pane.starts[step + 1] - pane.starts[step])}, ${times.toFixed(0)}× the usual` : "");
+      const long_ = pane.longSteps.get(step);
+      setText(long, long_ ? `this step: ${secondsText(long_.seconds)}, ${long_.times.toFixed(0)}× the usual` : "");
     },
   };
 

@@ -21,7 +21,6 @@ from batchviz.ui import knobs
 from batchviz.ui.source import (
     OWN,
     OWN_SCENARIO,
-    OWN_TRACES,
     Source,
     source_of,
     source_titles,
@@ -111,6 +110,7 @@ def _take_view(view: View) -> None:
     st.session_state[STEP] = view.step
     st.session_state[SPEED] = view.speed
     st.session_state[THEME] = view.theme
+    st.session_state[KEEP_THEME] = view.theme is not None
     if view.step is not None or view.speed is not None:
         _seek(view.step, view.speed)
 
@@ -141,7 +141,7 @@ def view_now() -> View:
         chart=None if chart == CHARTS[0] else chart,
         step=st.session_state.get(STEP),
         speed=st.session_state.get(SPEED),
-        theme=theme_now() if st.session_state.get(KEEP_THEME) else st.session_state.get(THEME),
+        theme=(theme_now() or st.session_state.get(THEME)) if st.session_state.get(KEEP_THEME) else None,
     )
 
 
@@ -154,7 +154,7 @@ def theme_now() -> str | None:
 def write_address() -> None:
     """After the knobs are drawn: the address bar says what is on show, and the session keeps it."""
     st.session_state[KEPT] = f"{st.session_state['preset']}|{panes_to_text(knobs.panes_now())}"
-    params = view_to_params(replace(view_now(), step=None, speed=None, theme=st.session_state.get(THEME))) or {}
+    params = view_to_params(replace(view_now(), step=None, speed=None)) or {}
     query = _query(params)
     read = {key: value for key, value in st.query_params.to_dict().items() if key not in ("step", "speed")}
     if query != _query(read):
@@ -163,8 +163,9 @@ def write_address() -> None:
 
 
 def link_now() -> str | None:
-    """The whole link; None if it cannot say what is on show: a scenario that is too long, or a trace file."""
-    if st.session_state["preset"] == OWN and st.session_state.get(OWN_TRACES):
+    """The whole link; None if it cannot say what is on show: a long scenario, a trace file, a live run."""
+    source = source_now()
+    if source.is_trace or source.is_live:
         return None
     params = view_to_params(view_now())
     if params is None:

@@ -25,6 +25,23 @@ def is_on() -> bool:
     return bool(st.session_state.get(CHAT))
 
 
+def keep_switch() -> None:
+    """Said where the switch is not drawn, or it would be forgotten."""
+    st.session_state[CHAT] = is_on()
+
+
+def begin() -> None:
+    """A new run: what was said of messages to the last one is over."""
+    st.session_state[NOT_SENT] = None
+
+
+def last_word(view: JobView) -> str | None:
+    """What to say once the run is over: that a message came too late, or None."""
+    if st.session_state.get(NOT_SENT) or view.num_lost:
+        return "your last message came too late: the runs were over"
+    return None
+
+
 def show_box(view: JobView) -> None:
     """The box, and under it what became of the last message."""
     box = st.container(key="chat_box")
@@ -35,7 +52,8 @@ def show_box(view: JobView) -> None:
         box.warning(state.plain(f"Your message was not taken: {notice}"), icon=":material/info:")
     elif view.num_added:
         box.caption(
-            "Your message is in every queue at the same step: it joins where the policy lets it, and waits where it does not."
+            "Your message is in every queue at the same step: it joins where policy and memory let it, and waits where they "
+            "do not."
         )
 
 

@@ -75,6 +75,8 @@ def show_share(bundle: str | None) -> None:
             theme = address.theme_now()
             if theme is not None:
                 st.toggle(f"The link opens in this theme ({theme})", key=address.KEEP_THEME)
+        elif source.is_live:
+            st.caption("A live run travels as a file: download its trace here, and open it there.")
         elif source.is_trace:
             st.caption("A trace of your own travels as a file: download it here, and open it there.")
         else:

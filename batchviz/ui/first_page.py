@@ -17,10 +17,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
+from batchviz.engine import EngineLimitError
 from batchviz.export.html import as_script_data
 from batchviz.link import theme_of
 from batchviz.player_assets import cover_css, cover_js, player_css, player_html
 from batchviz.presets import PRESET_NAMES
+from batchviz.trace_file import TraceError
 from batchviz.ui.theme import PAGE_PADDING
 from batchviz.ui.words import TITLE
 
@@ -42,7 +44,8 @@ def first_page(request: Request) -> Response:
     return HTMLResponse(_plain_page() if request.url.query else _covered_page(), headers=HEADERS)
 
 
-ROUTES = (Route("/", first_page),)
+# Under a path of its own Streamlit's page is handed out as it is: its addresses count from that path.
+ROUTES = () if streamlit.config.get_option("server.baseUrlPath") else (Route("/", first_page),)
 
 
 @cache
@@ -59,8 +62,12 @@ def _themed_page(theme: str) -> str:
 
 @cache
 def _covered_page() -> str:
+    """A recording that cannot be read is for the page to say, not for the server to stumble over."""
     before, end, after = _plain_page().rpartition("</body>")
-    return f"{before}{_cover()}{end}{after}" if end else _plain_page()
+    try:
+        return f"{before}{_cover()}{end}{after}" if end else _plain_page()
+    except (TraceError, EngineLimitError, OSError):
+        return _plain_page()
 
 
 def _cover() -> str:

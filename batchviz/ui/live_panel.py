@@ -6,6 +6,7 @@ a second; the player keeps its place and its cursor, since it is the same elemen
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,8 +26,11 @@ from batchviz.ui.source import Source
 from batchviz.ui.words import WORDS
 
 POLL_S = 0.5
+PATIENCE_S = 6.0
+WAITED = "waited"  # bool: the page waits for the player to be seen
 HAS_FIGURES = "has_figures"  # bool: whether there is anything to draw under the player
 NOTICE = "live_notice"  # str: what to say about the last live run
+ASKED = "asked"  # JSON text: [source, rows] of the last live run, since the table is forgotten while it goes on
 LIVE_SOURCE = "live_source"  # str: which source the live job was made from
 
 Panes = tuple[PaneChoice, ...]
@@ -51,11 +55,13 @@ def show_controls(source: Source, panes: Panes, bundle: str | None) -> None:
         files.show_open(disabled=live_is_on())
     with sharing:
         st.fragment(files.show_share, key=files.FRAGMENT)(bundle)
-    if may_run:
+    if not may_run:
+        chat.keep_switch()
+    else:
         notice = st.session_state.pop(NOTICE, None)
         if notice is not None:
             st.warning(state.plain(notice), icon=":material/info:")
-        rows = show_prompts(source)
+        rows = show_prompts(source, _asked_rows(source))
         if pressed:
             _start(source, rows, panes)
 
@@ -76,7 +82,7 @@ def _stage(bundle: str | None, run_id: str | None) -> None:
         key=state.PLAYER,
         seek=address.seek_now(),
         on_step_change=_rested,
-        on_speed_change=_rested,
+        on_speed_change=_speeded,
         on_painted_change=_painted,
     )
     if view is not None:
@@ -92,15 +98,35 @@ def _painted() -> None:
         st.rerun()
 
 
+def wait_for_player() -> None:
+    """Draws nothing; if the player is not seen in a while (a browser that refuses its script), the rest comes without."""
+    st.fragment(_tire_of_waiting, run_every=PATIENCE_S)()
+
+
+def _tire_of_waiting() -> None:
+    if st.session_state.get(WAITED):
+        st.session_state[state.PAINTED] = True
+        st.rerun(scope="app")
+    st.session_state[WAITED] = True
+
+
 def _rested() -> None:
-    """The player came to rest, or plays at another speed: only what depends on that is drawn anew.
+    """The player came to rest."""
+    st.session_state[address.STEP] = st.session_state[state.PLAYER].get("step")
+    _redraw()
+
+
+def _speeded() -> None:
+    """Somebody chose another speed; where the player rests is not said with it."""
+    st.session_state[address.SPEED] = float(st.session_state[state.PLAYER]["speed"])
+    _redraw()
+
+
+def _redraw() -> None:
+    """Only what depends on step and speed is drawn anew.
 
     Unless something else was done in the same moment: Streamlit makes one run of both, which must be a whole one.
     """
-    told = st.session_state[state.PLAYER]
-    st.session_state[address.STEP] = told.get("step")
-    if told.get("speed") is not None:
-        st.session_state[address.SPEED] = float(told["speed"])
     if address.is_drawn() and not live_is_on():
         has_figures = bool(st.session_state.get(HAS_FIGURES))
         st.rerun([figures.FRAGMENT, files.FRAGMENT] if has_figures else files.FRAGMENT)
@@ -134,9 +160,16 @@ def _start(source: Source, rows: Sequence[Row], panes: Panes) -> None:
         configs = [config_of(pane) for pane in panes]
         st.session_state[state.JOB] = state.shared_worker().submit(chosen, configs, is_chat=chat.is_on())
         st.session_state[LIVE_SOURCE] = source.key
+        st.session_state[ASKED] = json.dumps([source.key, rows])
+        chat.begin()
     except (ScenarioError, QueueFullError, ValueError) as error:
         st.session_state[NOTICE] = str(error)
     st.rerun()
+
+
+def _asked_rows(source: Source) -> list[Row] | None:
+    key, rows = json.loads(st.session_state.get(ASKED, "[null, null]"))
+    return rows if key == source.key else None
 
 
 def _words(view: JobView) -> str:
@@ -164,6 +197,7 @@ def _end(view: JobView | None, traces: Sequence[Any]) -> None:
         st.session_state[NOTICE] = "the live run is not known any more (the server was restarted); run it again"
     elif view.state is JobState.DONE and all(trace.status is TraceStatus.COMPLETE for trace in traces):
         state.keep_live_run(st.session_state[LIVE_SOURCE], traces, state.live_run_id(view.id))
+        st.session_state[NOTICE] = chat.last_word(view) if view.is_chat else None
     elif view.state is JobState.CANCELLED:
         st.session_state[NOTICE] = "the live run was cancelled; this is the run from before"
     else:

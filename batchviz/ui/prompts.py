@@ -19,13 +19,13 @@ from batchviz.ui.words import WORDS
 MAX_LIVE_REQUESTS = 16
 MAX_LIVE_TOKENS = 256
 MAX_LIVE_ARRIVAL = 500  # steps, or seconds
-MAX_PROMPT_CHARACTERS = 1_000
+MAX_PROMPT_CHARACTERS = 4_000
 
 Row = dict[str, Any]
 
 
-def show_prompts(source: Source) -> list[Row]:
-    """Draws the table; the rows as they stand in it."""
+def show_prompts(source: Source, asked: list[Row] | None) -> list[Row]:
+    """Draws the table, as it was `asked` last or with the scenario's own rows; the rows as they stand in it."""
     scenario = source.scenario
     unit = "second" if scenario.arrival_unit == "seconds" else "step"
     with st.expander("Change the prompts"):
@@ -34,7 +34,7 @@ def show_prompts(source: Source) -> list[Row]:
             f"of answer. The {unit} at which a request arrives is counted from 0."
         )
         edited = st.data_editor(
-            prompt_rows(scenario),
+            prompt_rows(scenario) if asked is None else asked,
             num_rows="dynamic",
             hide_index=True,
             key=f"prompts_{source.key}_{scenario.name}",

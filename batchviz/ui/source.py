@@ -45,6 +45,7 @@ class Source:
     scenario: Scenario
     tokens: str | None
     is_trace: bool = False  # an imported one
+    is_live: bool = False  # its tokens and requests are those of this session's last live run
 
     @property
     def may_run_live(self) -> bool:
@@ -75,12 +76,11 @@ def source_of(key: str) -> Source:
     """The source of this key; the first preset if the session does not have it (any more)."""
     if key == OWN and st.session_state.get(OWN_TRACES):
         text = str(st.session_state[OWN_TRACES])
-        return Source(OWN, _scenario_of(traces_from_json(text)[0].scenario), _live_or(OWN, text), is_trace=True)
+        return _or_live(Source(OWN, _scenario_of(traces_from_json(text)[0].scenario), text, is_trace=True))
     if key == OWN and st.session_state.get(OWN_SCENARIO):
-        return Source(OWN, _parsed(str(st.session_state[OWN_SCENARIO])), _live_or(OWN, None))
+        return _or_live(Source(OWN, _parsed(str(st.session_state[OWN_SCENARIO])), None))
     name = key if key in _preset_titles() else PRESET_NAMES[0]
-    shipped = preset_source(name)
-    return replace(shipped, tokens=_live_or(name, shipped.tokens))
+    return _or_live(preset_source(name))
 
 
 def preset_source(name: str) -> Source:
@@ -88,10 +88,13 @@ def preset_source(name: str) -> Source:
     return Source(name, _preset(name), state.recording_text(name) if has_recording(name) else None)
 
 
-def _live_or(key: str, tokens: str | None) -> str | None:
+def _or_live(source: Source) -> Source:
     """The last live run, if it was made from this source, takes the place of what was there before."""
     live = st.session_state.get(state.LIVE_BUNDLE)
-    return str(live) if live is not None and st.session_state.get(state.LIVE_FOR) == key else tokens
+    if live is None or st.session_state.get(state.LIVE_FOR) != source.key:
+        return source
+    asked = _scenario_of(traces_from_json(str(live))[0].scenario)
+    return replace(source, tokens=str(live), scenario=replace(source.scenario, requests=asked.requests), is_live=True)
 
 
 def usual_panes(source: Source) -> tuple[PaneChoice, ...]:

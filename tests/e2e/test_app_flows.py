@@ -104,6 +104,17 @@ def test_a_link_opens_what_was_seen(page: Page, server: Server) -> None:
     expect(page.locator('[data-part="speed"]')).to_have_value("4")
 
 
+def test_another_speed_leaves_the_step_of_the_link_alone(page: Page, server: Server) -> None:
+    open_at(page, server, "/?step=30")
+    expect(page.get_by_role("button", name="Share")).to_be_visible()
+    page.locator('[data-part="speed"]').select_option(label="4×")
+    page.wait_for_timeout(1_000)
+    settled(page)
+    link = link_of(page)
+    assert "step=30" in link
+    assert "speed=4" in link
+
+
 def test_the_browser_s_back_button_turns_the_knobs_back(page: Page, server: Server) -> None:
     open_at(page, server)
     page.locator(".st-key-slots input").fill("6")

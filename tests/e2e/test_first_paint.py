@@ -98,14 +98,38 @@ def test_a_link_opens_without_a_cover(browser: Browser, server: Server) -> None:
     page.close()
 
 
-def test_a_page_that_never_comes_is_not_covered_for_ever(browser: Browser, server: Server) -> None:
+def test_what_streamlit_has_to_say_is_not_covered_for_ever(browser: Browser, server: Server) -> None:
     page = browser.new_page()
     page.clock.install()
     page.route("**/static/js/*", lambda route: route.abort())
     page.goto(server.url, wait_until="commit")
     expect(page.locator(f"{COVER} .lane").first).to_be_visible()
     page.clock.fast_forward(21_000)
+    expect(page.locator(f"{COVER} .lane").first).to_be_visible()  # better a player than a blank page
+    page.evaluate("document.getElementById('root').append(document.createElement('p'))")
+    page.clock.fast_forward(21_000)
     expect(page.locator(COVER)).to_have_count(0)
+    page.close()
+
+
+def test_focus_and_scrolling_move_in_too(browser: Browser, server: Server) -> None:
+    page = browser.new_page(viewport={"width": 390, "height": 700})
+    page.goto(server.url, wait_until="commit")
+    toggle = page.locator(f"{COVER} [data-action=toggle]")
+    toggle.focus()
+    page.locator(COVER).evaluate("element => { element.scrollTop = 150 }")
+    expect(page.locator(COVER)).to_have_count(0, timeout=30_000)
+    expect(page.locator("[data-action=toggle]")).to_be_focused()
+    expect(page.get_by_text("The figures")).to_be_visible(timeout=30_000)
+    assert page.locator("[data-testid='stMain']").evaluate("element => element.scrollTop") == 150
+    page.close()
+
+
+def test_the_rest_comes_even_where_the_player_is_never_seen(browser: Browser, server: Server) -> None:
+    page = browser.new_page()
+    page.add_init_script("window.requestAnimationFrame = () => 0")
+    page.goto(f"{server.url}/?preset=eight-chats")
+    expect(page.get_by_role("button", name="Run it live")).to_be_visible(timeout=30_000)
     page.close()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,8 +13,8 @@ import pytest
 from batchviz.playback import playback
 from batchviz.player_assets import FOLDER
 from batchviz.scheduler import Policy
-from batchviz.trace import SlotPhase
-from tests.story import make_trace
+from batchviz.trace import SlotPhase, TraceStatus
+from tests.story import make_trace, story
 
 pytestmark = pytest.mark.skipif(
     shutil.which("node") is None, reason="node is not here; the browser tests cover the same"
@@ -138,3 +139,20 @@ def test_the_model_answers_what_the_trace_says(policy: Policy) -> None:
         assert told["totals"][1:] == [counts[phase] for phase in phases]
         assert told["all"] == sum(tokens.values())
         assert {ids[request] for request in told["answers"]["delivered"]} == delivered
+
+
+def test_the_edge_of_runs_that_go_on_together_is_that_of_the_one_ahead() -> None:
+    unfinished = [replace(trace, status=TraceStatus.UNFINISHED) for trace in story()]
+    steps = [len(trace.steps) for trace in unfinished]
+    body = "const model = models.readPayload(given); return [model.edgeStep, model.edgeSeconds];"
+    edge, seconds = run(body, playback(unfinished, live=True))
+    assert steps[0] > steps[1]
+    assert edge == steps[0] - 1
+    assert seconds == pytest.approx(max(trace.duration_s for trace in unfinished), abs=1e-3)
+
+
+def test_the_edge_of_runs_one_after_the_other_is_that_of_the_one_that_runs() -> None:
+    done, begun = story()
+    begun = replace(begun, steps=begun.steps[:7], status=TraceStatus.UNFINISHED)
+    body = "return models.readPayload(given).edgeStep;"
+    assert run(body, playback([done, begun], live=True)) == 6

@@ -105,8 +105,9 @@ def row(**changed: Any) -> dict[str, Any]:
     return {"request": None, "prompt": "a", "max tokens": 5, "arrives": 0} | changed
 
 
-def test_a_table_that_was_not_changed_is_the_scenario() -> None:
-    scenario = load_scenario("four-slots")
+@pytest.mark.parametrize("name", PRESET_NAMES)
+def test_a_table_that_was_not_changed_is_the_scenario(name: str) -> None:
+    scenario = load_scenario(name)
     assert live_scenario(scenario, prompt_rows(scenario)) == scenario
 
 
@@ -139,7 +140,7 @@ def test_arrivals_in_seconds_stay_what_they_are() -> None:
         ([row(arrives=-1)], "row 1: the step of arrival"),
         ([row(arrives=0.5)], "the step of arrival must be a whole number"),
         ([row(arrives=float("inf"))], "the step of arrival"),
-        ([row(prompt="a" * 1001)], "at most 1,000"),
+        ([row(prompt="a" * 4001)], "at most 4,000"),
         ([row(request="x"), row(request="x ")], "row 2: another request is named so"),
         ([row(request="a\x1b[31m")], "printable characters"),
         ([row(request="i" * 65)], "1 to 64"),

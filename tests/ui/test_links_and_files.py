@@ -17,9 +17,11 @@ from batchviz.runs import make_config, scripted_run
 from batchviz.scenario import Scenario, ScenarioRequest
 from batchviz.scenario_file import dump_scenario
 from batchviz.scheduler import Policy
-from batchviz.trace import Trace, TraceStatus
-from batchviz.trace_file import bundle_to_json, trace_to_json
+from batchviz.trace import Trace, TracedRequest, TraceStatus
+from batchviz.trace_file import TraceError, bundle_to_json, trace_to_json
+from batchviz.ui import first_page
 from tests.builders import GOLDEN_LENGTHS, scripted_trace
+from tests.story import story
 from tests.ui.test_compare_page import APP, captions, charts_of, opened, panes_of, payload_of
 
 TRACE = scripted_trace(Policy.STATIC, 4, GOLDEN_LENGTHS)
@@ -248,3 +250,35 @@ def test_a_live_run_may_be_one_that_can_be_written_to() -> None:
     assert not page.exception
     assert page.button(key="run_live")
     assert not page.chat_input  # nothing runs: there is nothing to write to
+
+
+def test_a_live_run_is_shared_with_the_requests_that_were_run() -> None:
+    page = opened()
+    asked = replace(load_scenario("four-slots"), requests=load_scenario("four-slots").requests[:2])
+    requests = tuple(
+        TracedRequest(r.id, 40, r.max_tokens, 0, output_tokens=None, prompt=f"{r.prompt} Really?")
+        for r in asked.requests
+    )
+    live = [
+        replace(trace, scenario=replace(trace.scenario, requests=requests))
+        for trace in story(lengths=(3, 9), ids=[r.id for r in requests], prompts=[str(r.prompt) for r in requests])
+    ]
+    page.session_state["live_bundle"] = bundle_to_json(live)
+    page.session_state["live_run"], page.session_state["live_for"] = "live-1", "four-slots"
+    page.run()
+    assert not page.exception
+    assert "A live run travels as a file" in captions(page)
+    assert not page.code  # no link
+
+
+@pytest.mark.parametrize("error", [TraceError("cut off"), OSError("gone")])
+def test_a_recording_that_cannot_be_read_leaves_streamlit_s_own_page(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def broken() -> str:
+        raise error
+
+    monkeypatch.setattr(first_page, "_cover", broken)
+    first_page._covered_page.cache_clear()
+    assert first_page._covered_page() == first_page._plain_page()
+    first_page._covered_page.cache_clear()

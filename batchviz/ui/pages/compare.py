@@ -12,7 +12,7 @@ from batchviz.engine import EngineLimitError
 from batchviz.trace import RunnerKind, Seconds, Trace
 from batchviz.trace_file import traces_from_json
 from batchviz.ui import address, figures, files, knobs, state
-from batchviz.ui.live_panel import HAS_FIGURES, live_is_on, show_controls, stage
+from batchviz.ui.live_panel import HAS_FIGURES, live_is_on, show_controls, stage, wait_for_player
 from batchviz.ui.source import Source, bundle_of, is_whole, source_titles, usual_panes
 from batchviz.ui.theme import PAGE_PADDING
 from batchviz.ui.words import TITLE
@@ -35,6 +35,7 @@ def compare_page() -> None:
     stage(source, bundle)
     if not state.is_painted():
         address.write_address()
+        wait_for_player()
         return  # the player first: it says when it is seen, and the page is drawn whole
     knobs.show_knobs(source_titles(), address.take_source, live_is_on(), fixed=not _is_movable(source))
     show_controls(source, knobs.panes_now(), bundle)
