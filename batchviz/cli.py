@@ -47,7 +47,7 @@ from batchviz.request import SamplingParams
 from batchviz.scenario import Scenario
 from batchviz.scheduler import Policy
 from batchviz.trace import Trace, TraceStatus
-from batchviz.trace_file import read_traces, write_traces
+from batchviz.trace_file import MAX_FILE_BYTES, read_traces, write_traces
 from batchviz.workload_file import Cut
 
 app = typer.Typer(
@@ -91,7 +91,7 @@ def compare(
         loaded = load_scenario(scenario, Cut(limit, max_total_tokens, rate))
         traces = make_traces(loaded, _policies(policies, loaded), options, terminal)
         if output is not None:
-            write_traces(output, traces)
+            _write(output, traces)
     if as_json:
         print(json.dumps(to_compare(traces), ensure_ascii=False, indent=2))
     else:
@@ -129,7 +129,7 @@ def run(
         loaded = load_scenario(scenario, Cut(limit, max_total_tokens, rate))
         traces = make_traces(loaded, (policy,), options, terminal)
         path = output or Path(f"{loaded.name}-{policy}.trace.json")
-        write_traces(path, traces)
+        _write(path, traces)
     print(path)
     _exit_by_status(traces)
 
@@ -229,6 +229,16 @@ def root(version: Annotated[bool, typer.Option("--version", help="Print the vers
     if version:
         print(__version__)
         raise typer.Exit()
+
+
+def _write(path: Path, traces: tuple[Trace, ...]) -> None:
+    write_traces(path, traces)
+    size = path.stat().st_size
+    if size > MAX_FILE_BYTES:
+        advice = (
+            "the page and `check` read at most" if path.suffix == ".gz" else "named .gz it is smaller; read is at most"
+        )
+        print(f"{path} has {size:,} bytes; {advice} {MAX_FILE_BYTES:,}", file=sys.stderr)
 
 
 def _policies(text: str | None, scenario: Scenario) -> tuple[Policy, ...]:

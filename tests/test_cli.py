@@ -13,7 +13,10 @@ from typing import Any
 
 import pytest
 
+from batchviz import cli
+from batchviz.scheduler import Policy
 from batchviz.trace_file import read_traces
+from tests.builders import GOLDEN_LENGTHS, scripted_trace
 
 SCENARIO = """
 title: Two lengths
@@ -228,3 +231,17 @@ def test_ctrl_c_ends_cleanly_and_keeps_what_was_finished(tmp_path: Path) -> None
     raw = gzip.decompress((tmp_path / "t.json.gz").read_bytes())
     assert b'"status": "cancelled"' in raw
     assert raw.count(b'"step":') > 10
+
+
+@pytest.mark.parametrize(("name", "advice"), [("big.json", "named .gz it is smaller"), ("big.json.gz", "read at most")])
+def test_a_trace_that_is_too_large_to_be_read_again_is_said(
+    name: str, advice: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    traces = (scripted_trace(Policy.STATIC, 4, GOLDEN_LENGTHS),)
+    cli._write(tmp_path / name, traces)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(cli, "MAX_FILE_BYTES", 1_000)
+    cli._write(tmp_path / name, traces)
+    said = capsys.readouterr().err
+    assert advice in said
+    assert f"{(tmp_path / name).stat().st_size:,} bytes" in said
