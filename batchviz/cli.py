@@ -17,7 +17,7 @@ from rich.table import Table
 
 from batchviz import __version__
 from batchviz.check import check_trace
-from batchviz.cli_bench import measure, print_tables
+from batchviz.cli_bench import Contest, measure, print_tables
 from batchviz.cli_options import (
     BatchedTokensOption,
     CapacityOption,
@@ -196,13 +196,19 @@ def fetch() -> None:
 def bench(
     engine: Annotated[bool, typer.Option("--engine", help="Scheduling alone, without a model. The default.")] = False,
     model: Annotated[bool, typer.Option("--model", help="Steps of the real model at several batch sizes.")] = False,
+    slots: Annotated[str | None, typer.Option(help="With the model and beside --peers: 1,8,32 by default.")] = None,
+    peers: Annotated[str | None, typer.Option(help="generate, generate_batch, llama_cpp; with commas between.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="One slot count, few tokens: within a minute.")] = False,
     device: DeviceOption = None,
     dtype: DtypeOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """Measure what a step costs on this machine."""
+    """Measure what a step costs on this machine, alone or beside other engines."""
     with Terminal() as terminal:
-        measured = measure(terminal, engine=engine or not model, model=model, device=device, dtype=dtype)
+        beside = slots is not None or peers is not None or quick
+        contest = Contest.asked(slots, peers, quick) if beside else None
+        is_engine = engine or not (model or beside)
+        measured = measure(terminal, engine=is_engine, model=model, contest=contest, device=device, dtype=dtype)
     if as_json:
         print(json.dumps(measured, ensure_ascii=False, indent=2))
     else:

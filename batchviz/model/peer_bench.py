@@ -1,0 +1,136 @@
+"""This engine beside others: tokens per second for the same prompts and the same forced lengths, in one run.
+
+Owns: the measurement and its rows. Must not know: how a peer works, printing. Engines alternate, so that a slow moment of
+the machine hits them all; medians are compared, and the spread is told.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from batchviz.model.peers import Own, Peer, Prompts
+
+BASE = "generate"  # ratios are to this one
+BUSY_LOAD = 0.5  # of one core, before anything is measured
+READ_BYTES = 256 * 2**20
+SQUARE = 1_024
+
+
+class Row(NamedTuple):
+    """One engine at one number of slots."""
+
+    engine: str
+    slots: int
+    tok_s: float  # output tokens per second, prompts and all; median
+    fastest_tok_s: float
+    slowest_tok_s: float
+    ms_per_step: float  # all of the time, divided by the tokens of one answer
+    ratio_to_generate: float | None
+    same_tokens: float | None  # share of its tokens equal to `generate`'s
+
+
+class Limit(NamedTuple):
+    """What this machine does at most, measured now, with as many threads as the model has."""
+
+    read_bytes_per_s: float
+    multiply_flop_per_s: float
+
+
+def measure_peers(
+    own: Own,
+    peers: Sequence[Peer],
+    prompts_for: Callable[[int], Prompts],
+    slots: Sequence[int],
+    *,
+    num_tokens: int,
+    repeats: int,
+    progress: Callable[[str, float | None], None],
+    clock: Callable[[], float] = time.perf_counter,
+) -> tuple[list[Row], dict[str, float]]:
+    """Rows in the order of slots and engines; and what share of this engine's time was its own work, in per cent."""
+    rows: list[Row] = []
+    overheads: list[float] = []
+    engines: list[Peer] = [own, *peers]
+    for number, count in enumerate(slots):
+        prompts = prompts_for(count)
+        seconds: dict[str, list[float]] = {engine.name: [] for engine in engines}
+        answers: dict[str, list[list[int]]] = {}
+        for repeat in range(repeats + 1):
+            for engine in engines:
+                progress(f"{engine.name}, {count} slots", (number + repeat / (repeats + 1)) / len(slots))
+                started_s = clock()
+                answers[engine.name] = engine.answer(prompts, num_tokens)
+                duration_s = clock() - started_s
+                if repeat > 0:  # the first is a warm-up
+                    seconds[engine.name].append(duration_s)
+                    if engine is own:
+                        overheads.append(100 * own.outside_s / own.duration_s)
+        medians = {name: statistics.median(measured) for name, measured in seconds.items()}
+        for engine in engines:
+            total = count * num_tokens
+            rows.append(
+                Row(
+                    engine=engine.name,
+                    slots=count,
+                    tok_s=total / medians[engine.name],
+                    fastest_tok_s=total / min(seconds[engine.name]),
+                    slowest_tok_s=total / max(seconds[engine.name]),
+                    ms_per_step=1000 * medians[engine.name] / num_tokens,
+                    ratio_to_generate=medians[BASE] / medians[engine.name] if BASE in medians else None,
+                    same_tokens=_alike(answers[engine.name], answers[BASE]) if BASE in answers else None,
+                )
+            )
+    return rows, {"snapshot_pct": statistics.median(overheads)}
+
+
+def measure_limit(clock: Callable[[], float] = time.perf_counter, repeats: int = 5) -> Limit:
+    """Memory read and arithmetic in float32, the best of some tries."""
+    data = torch.ones(READ_BYTES // 4)
+    square = torch.ones(SQUARE, SQUARE)
+    reads: list[float] = []
+    products: list[float] = []
+    for _ in range(repeats):
+        started_s = clock()
+        data.sum()
+        reads.append(clock() - started_s)
+        started_s = clock()
+        torch.mm(square, square)
+        products.append(clock() - started_s)
+    return Limit(READ_BYTES / min(reads), 2 * SQUARE**3 / min(products))
+
+
+def busy_sentence() -> str | None:
+    """Says that something else runs here, so that these numbers are not to be trusted; None if nothing does."""
+    if not hasattr(os, "getloadavg"):
+        return None
+    load = os.getloadavg()[0]
+    if load <= BUSY_LOAD:
+        return None
+    return f"this machine is busy (load {load:.1f} over the last minute): the numbers are not to be trusted"
+
+
+def resident_bytes() -> int:
+    """The most memory that this process has had so far."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def rows_to_plain(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Plain data, ready for `json.dumps`."""
+    return [
+        {key: round(value, 3) if isinstance(value, float) else value for key, value in row._asdict().items()}
+        for row in rows
+    ]
+
+
+def _alike(answers: Sequence[Sequence[int]], others: Sequence[Sequence[int]]) -> float:
+    pairs = [(a, b) for mine, theirs in zip(answers, others, strict=True) for a, b in zip(mine, theirs, strict=True)]
+    return sum(a == b for a, b in pairs) / max(len(pairs), 1)
