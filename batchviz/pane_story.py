@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
-from batchviz.pace import LongStep, long_steps
+from batchviz.pace import LongStep
 from batchviz.phrases import Phrase, count, listed
 from batchviz.scheduler import Policy, WaitReason
 from batchviz.timeline import Life, Timeline, shorten
@@ -48,7 +48,7 @@ class PaneStory:
                 if self.is_complete or span.last < self.num_steps - 1:
                     self._held[order[span.request_id]] = span.last - span.first + 1
         self.num_slot_steps = timeline.trace.config.num_slots * self.num_steps
-        self._long = {slow.step: slow for slow in long_steps(timeline.trace)}
+        self._long = {slow.step: slow for slow in timeline.long_steps}
         self._by_step: dict[str, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
         for index, life in sorted(self._life.items()):
             for kind in ("arrived", "rejected", "aborted", "admitted", "finished", "delivered"):

@@ -27,7 +27,6 @@ from types import MappingProxyType
 from typing import Any
 
 from batchviz.narrate import Sentence, narration
-from batchviz.pace import long_steps
 from batchviz.scheduler import Policy
 from batchviz.timeline import Life, Timeline, letter, pane_labels, read_timeline, request_order, shorten
 from batchviz.trace import RunnerKind, SlotPhase, Trace, TracedRequest
@@ -162,7 +161,7 @@ def _pane(timeline: Timeline, label: str, ids: Sequence[str], order: Mapping[str
             [index, *map(list, zip(*life.read, strict=True))] for index, life in enumerate(lives) if len(life.read) > 1
         ],
         "long_steps": [
-            [slow.step, round(slow.duration_s, 4), round(slow.times_usual, 1)] for slow in long_steps(trace)
+            [slow.step, round(slow.duration_s, 4), round(slow.times_usual, 1)] for slow in timeline.long_steps
         ],
         "arrival_order": [order[request_id] for request_id in timeline.arrival_order],
         "head_reasons": _head_reasons(trace),

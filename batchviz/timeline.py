@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from batchviz.pace import LongStep, long_steps
 from batchviz.trace import SlotPhase, Trace, TraceStatus
 
 
@@ -60,6 +61,7 @@ class Timeline:
     lives: Mapping[str, Life]
     spans: tuple[Span, ...]  # by slot, then by step
     arrival_order: tuple[str, ...]  # the order in which they joined the queue
+    long_steps: tuple[LongStep, ...]
 
     @property
     def num_steps(self) -> int:
@@ -114,7 +116,13 @@ def read_timeline(trace: Trace) -> Timeline:
         for request_id in snapshot.delivered:
             life(request_id).delivered = at
     spans += [span._replace(last=len(trace.steps) - 1) for span in open_spans.values()]
-    return Timeline(trace, lives, tuple(sorted(spans, key=lambda span: (span.slot, span.first))), tuple(arrival_order))
+    return Timeline(
+        trace,
+        lives,
+        tuple(sorted(spans, key=lambda span: (span.slot, span.first))),
+        tuple(arrival_order),
+        long_steps(trace),
+    )
 
 
 def request_order(timelines: Sequence[Timeline]) -> list[str]:

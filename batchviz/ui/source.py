@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 
 import streamlit as st
@@ -20,7 +20,7 @@ from batchviz.link import MAX_PANES, PaneChoice, checked, panes_from_text, panes
 from batchviz.playback import playback
 from batchviz.presets import PRESET_NAMES, PRESET_PANES, list_presets, list_scripted_presets, load_scenario
 from batchviz.recordings import has_recording, rescheduled
-from batchviz.runs import DEFAULT_SLOT_CAPACITY, as_recorded, config_of, make_config, scripted_run
+from batchviz.runs import DEFAULT_SLOT_CAPACITY, as_recorded, config_of, scenario_config, scripted_run
 from batchviz.scenario import MAX_SLOTS, Scenario, ScenarioError, ScenarioRequest
 from batchviz.scenario_file import dump_scenario, parse_scenario
 from batchviz.scheduler import Policy
@@ -76,7 +76,7 @@ def source_of(key: str) -> Source:
     """The source of this key; the first preset if the session does not have it (any more)."""
     if key == OWN and st.session_state.get(OWN_TRACES):
         text = str(st.session_state[OWN_TRACES])
-        return _or_live(Source(OWN, _scenario_of(traces_from_json(text)[0].scenario), text, is_trace=True))
+        return _or_live(Source(OWN, _scenario_in(text), text, is_trace=True))
     if key == OWN and st.session_state.get(OWN_SCENARIO):
         return _or_live(Source(OWN, _parsed(str(st.session_state[OWN_SCENARIO])), None))
     name = key if key in _preset_titles() else PRESET_NAMES[0]
@@ -93,8 +93,8 @@ def _or_live(source: Source) -> Source:
     live = st.session_state.get(state.LIVE_BUNDLE)
     if live is None or st.session_state.get(state.LIVE_FOR) != source.key:
         return source
-    asked = _scenario_of(traces_from_json(str(live))[0].scenario)
-    return replace(source, tokens=str(live), scenario=replace(source.scenario, requests=asked.requests), is_live=True)
+    asked = replace(source.scenario, requests=_scenario_in(str(live)).requests)
+    return replace(source, tokens=str(live), scenario=asked, is_live=True)
 
 
 def usual_panes(source: Source) -> tuple[PaneChoice, ...]:
@@ -106,19 +106,7 @@ def usual_panes(source: Source) -> tuple[PaneChoice, ...]:
     if own:
         return own
     scenario = source.scenario
-    policies = scenario.policies[:MAX_PANES]
-    configs = [
-        make_config(
-            policy,
-            scenario.num_slots,
-            prefill=scenario.prefill,
-            max_batched_tokens=scenario.max_batched_tokens,
-            kv_budget_tokens=scenario.kv_budget_tokens,
-            group_timeout=scenario.group_timeout,
-        )
-        for policy in policies
-    ]
-    return tuple(pane_of(config) for config in configs)
+    return tuple(pane_of(scenario_config(scenario, policy)) for policy in scenario.policies[:MAX_PANES])
 
 
 def _counterpart(pane: PaneChoice) -> PaneChoice:
@@ -241,6 +229,12 @@ def scenario_text(source: Source) -> str | None:
 
 def _parsed(text: str) -> Scenario:
     return parse_scenario(text.encode(), "the scenario", is_json=False)
+
+
+@lru_cache(maxsize=16)
+def _scenario_in(tokens: str) -> Scenario:
+    """What was asked of these traces; a page asks several times a run."""
+    return _scenario_of(traces_from_json(tokens)[0].scenario)
 
 
 def _scenario_of(record: ScenarioRecord) -> Scenario:
