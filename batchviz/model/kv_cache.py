@@ -57,13 +57,13 @@ class KVCache:
         self._num_clean[slot] = max(clean, window)
 
     def row_indices(self, slots: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
-        """Where `write` puts tokens at positions of slots, [num_tokens] each -> [num_heads * num_tokens]."""
+        """Where `write` puts tokens at positions of slots, [num_tokens] each -> [num_tokens * num_heads]."""
         num_heads = self.keys.shape[2]
-        heads = torch.arange(num_heads, device=slots.device)[:, None]
-        return ((slots * num_heads + heads) * self.capacity + positions).reshape(-1)
+        heads = torch.arange(num_heads, device=slots.device)
+        return ((slots[:, None] * num_heads + heads) * self.capacity + positions[:, None]).reshape(-1)
 
     def write(self, layer: int, rows: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> None:
-        """Stores one layer's keys and values, [num_heads, num_tokens, head_dim] each, at `row_indices`."""
+        """Stores one layer's keys and values, [num_tokens, num_heads, head_dim] each, at `row_indices`."""
         head_dim = key.shape[-1]
         self.keys[layer].view(-1, head_dim).index_copy_(0, rows, key.reshape(-1, head_dim))
         self.values[layer].view(-1, head_dim).index_copy_(0, rows, value.reshape(-1, head_dim))

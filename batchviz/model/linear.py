@@ -1,15 +1,16 @@
 """Linear layers whose rows do not depend on how many rows there are.
 
-Owns: packing a weight for oneDNN, and putting packed layers in the place of a model's own.
+Owns: packing a weight for oneDNN, layers that read one input put together, packed layers in the place of a model's own.
 Must not know: slots, attention.
 
 oneDNN can lay a weight out once in the blocks its kernels want. On a CPU that is about twice as fast as doing it at
-each call, and, tried for 2 to 720 rows, a row's result is the same bits whatever rows stand beside it. The two operations
+each call, and, tried for 2 to 720 rows, a row's result is the same bits whatever rows stand beside it. The operations
 are those that torch's own compiler emits; they are internal, so they are looked for and tried first.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -23,18 +24,46 @@ ROWS_HINT = MappingProxyType(
 
 
 class PackedLinear(nn.Module):
-    """x -> x W^T + b, [..., in_features] -> [..., out_features]. The weight is kept in oneDNN's own layout alone."""
+    """x -> x W^T + b (+ residual), [1, rows, in] -> [1, rows, out]. The weight is kept in oneDNN's own layout alone.
 
-    def __init__(self, linear: nn.Linear) -> None:
+    Several layers of one input become one, their outputs side by side.
+    """
+
+    def __init__(self, *linears: nn.Linear) -> None:
         super().__init__()
-        self.in_features, self.out_features = linear.in_features, linear.out_features
-        self._weight = _pack(linear.weight.detach())
-        self._bias = None if linear.bias is None else linear.bias.detach()
+        self.in_features = linears[0].in_features
+        self.out_features = sum(linear.out_features for linear in linears)
+        weight, self._bias = joined(linears)
+        self._weight = _pack(weight)
 
-    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+    def forward(self, rows: torch.Tensor, residual: torch.Tensor | None = None) -> torch.Tensor:
         if rows.shape[-2] == 0:
             return rows.new_empty((*rows.shape[:-1], self.out_features))
-        return _apply(rows, self._weight, self._bias)
+        return _apply(rows, self._weight, self._bias, residual)
+
+
+class JoinedLinear(nn.Module):
+    """The same where weights cannot be packed: plain torch."""
+
+    def __init__(self, *linears: nn.Linear) -> None:
+        super().__init__()
+        self._weight, self._bias = joined(linears)
+
+    def forward(self, rows: torch.Tensor, residual: torch.Tensor | None = None) -> torch.Tensor:
+        result = functional.linear(rows, self._weight, self._bias)
+        return result if residual is None else result.add_(residual)
+
+
+def joined(linears: Sequence[nn.Linear]) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """The weights of layers that read the same input, one under the other, [sum of out, in], and their biases."""
+    weights = [linear.weight.detach() for linear in linears]
+    biases = [
+        linear.weight.new_zeros(linear.out_features) if linear.bias is None else linear.bias.detach()
+        for linear in linears
+    ]
+    has_bias = any(linear.bias is not None for linear in linears)
+    weight = weights[0] if len(weights) == 1 else torch.cat(weights)
+    return weight, torch.cat(biases) if has_bias else None
 
 
 def can_pack(device: torch.device, dtype: torch.dtype) -> bool:
@@ -44,8 +73,12 @@ def can_pack(device: torch.device, dtype: torch.dtype) -> bool:
     try:
         weight = torch.linspace(-1, 1, 64 * 32).reshape(64, 32).to(dtype)
         rows = torch.linspace(1, -1, 3 * 32).reshape(1, 3, 32).to(dtype)
-        result = _apply(rows, _pack(weight), None)
-        return torch.allclose(result.float(), functional.linear(rows, weight).float(), atol=0.1)
+        residual = torch.linspace(-2, 2, 3 * 64).reshape(1, 3, 64).to(dtype)
+        plain = functional.linear(rows, weight)
+        return all(
+            torch.allclose(_apply(rows, _pack(weight), None, added).float(), expected.float(), atol=0.1)
+            for added, expected in ((None, plain), (residual, plain + residual))
+        )
     except (AttributeError, NotImplementedError, RuntimeError):
         return False
 
@@ -67,6 +100,12 @@ def _pack(weight: torch.Tensor) -> Any:
     return torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), ROWS_HINT[weight.dtype])
 
 
-def _apply(rows: torch.Tensor, weight: Any, bias: torch.Tensor | None) -> torch.Tensor:
-    result: torch.Tensor = torch.ops.mkldnn._linear_pointwise(rows, weight, bias, "none", [], "")
+def _apply(
+    rows: torch.Tensor, weight: Any, bias: torch.Tensor | None, residual: torch.Tensor | None = None
+) -> torch.Tensor:
+    result: torch.Tensor
+    if residual is None:
+        result = torch.ops.mkldnn._linear_pointwise(rows, weight, bias, "none", [], "")
+    else:
+        result = torch.ops.mkldnn._linear_pointwise.binary(rows, residual, weight, bias, "add")
     return result

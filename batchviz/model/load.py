@@ -12,14 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
 from transformers.utils import logging
 
 from batchviz.model import attention
-from batchviz.model.device import choose_device, choose_dtype
+from batchviz.model.device import DTYPES, choose_device, choose_dtype
 from batchviz.model.elementwise import make_rowwise
 from batchviz.model.kv_cache import KVCache, round_up
-from batchviz.model.linear import can_pack, pack_linears
+from batchviz.model.linear import JoinedLinear, PackedLinear, can_pack, pack_linears
+from batchviz.model.llama import PlainLlama
+from batchviz.model.network import Network, TransformersNetwork
 from batchviz.model.quiet import quiet_transformers
 from batchviz.model.runner import TorchRunner
 from batchviz.model.self_check import check_exactness
@@ -39,13 +41,15 @@ NOT_BATCHABLE = "its attention cannot be given to us through transformers' Atten
 class LoadedModel:
     """A model in memory, with its tokenizer. `record` says what it is, and whether the self-check held."""
 
-    def __init__(self, model: Any, tokenizer: Any, record: ModelRecord) -> None:
-        config = model.config.get_text_config()
-        self.record = replace(record, stop_token_ids=tuple(sorted(_stop_token_ids(model, tokenizer))))
+    def __init__(
+        self, network: Network, config: Any, tokenizer: Any, record: ModelRecord, device: torch.device
+    ) -> None:
+        self.record = record
         self.vocab_size: int = config.vocab_size
         self.max_positions: int = _max_positions(config)
         self.stop_token_ids = frozenset(self.record.stop_token_ids)
-        self._model = model
+        self._network = network
+        self._device = device
         self._tokenizer = tokenizer
         self._encoder = PromptEncoder(tokenizer) if tokenizer is not None else None
         self._config = config
@@ -82,7 +86,7 @@ class LoadedModel:
         if cache is None or (cache.num_slots, cache.capacity) != (num_slots, round_up(capacity)):
             self._cache = self._cache_user = None  # so that the old one is gone before the new one comes
             cache = self._make_cache(num_slots, capacity)
-        runner = TorchRunner(self._model, cache, clock)
+        runner = TorchRunner(self._network, cache, clock)
         self._cache, self._cache_user = cache, weakref.ref(runner)
         return runner
 
@@ -96,8 +100,8 @@ class LoadedModel:
                 num_heads=getattr(config, "num_key_value_heads", None) or num_heads,
                 capacity=capacity,
                 head_dim=_head_dim(config),
-                dtype=self._model.dtype,
-                device=self._model.device,
+                dtype=DTYPES[self.record.dtype],
+                device=self._device,
             )
         except (RuntimeError, MemoryError) as error:
             raise ValueError(
@@ -161,23 +165,35 @@ def prepare_model(
 ) -> LoadedModel:
     """Makes a model of transformers ready: moved, packed, checked. It must have been made with `attention.NAME`.
 
-    Changes the model in place. The record comes back with `exact` and `exact_note` filled in.
+    Takes the model's weights. The record comes back with `exact` and `exact_note` filled in.
     """
     if model.config.get_text_config()._attn_implementation != attention.NAME:
         raise ValueError(f"the model {record.name!r} cannot be batched by slot: {NOT_BATCHABLE}")
     model.to(device).train(False).requires_grad_(False)
-    if device.type == "cpu":
-        make_rowwise(model, _head_dim(model.config.get_text_config()))
-    if can_pack(device, model.dtype):
-        pack_linears(model)
+    config = model.config.get_text_config()
+    record = replace(record, stop_token_ids=tuple(sorted(_stop_token_ids(model, tokenizer))))
+    network = make_network(model, device)
     if progress is not None:
         progress("checking that a batch does not change an answer", None)
-    loaded = LoadedModel(model, tokenizer, record)
+    loaded = LoadedModel(network, config, tokenizer, record, device)
     try:
         found = check_exactness(lambda slots, capacity: loaded.make_runner(slots, capacity, float), loaded.vocab_size)
     except (TypeError, AttributeError, RuntimeError) as error:
         raise ValueError(f"the model {record.name!r} cannot be batched by slot: {NOT_BATCHABLE} ({error})") from error
-    return LoadedModel(model, tokenizer, replace(loaded.record, exact=found.exact, exact_note=found.note))
+    loaded.record = replace(record, exact=found.exact, exact_note=found.note)
+    return loaded
+
+
+def make_network(model: Any, device: torch.device) -> Network:
+    """The fastest exact form of a model of transformers that we have. The model itself is of no use afterwards."""
+    packs = can_pack(device, model.dtype)
+    if type(model) is LlamaForCausalLM:
+        return PlainLlama(model, PackedLinear if packs else JoinedLinear)
+    if device.type == "cpu":
+        make_rowwise(model, _head_dim(model.config.get_text_config()))
+    if packs:
+        pack_linears(model)
+    return TransformersNetwork(model)
 
 
 def _stop_token_ids(model: Any, tokenizer: Any) -> frozenset[int]:

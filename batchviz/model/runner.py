@@ -10,12 +10,13 @@ company, and a batch must not change an answer by a bit.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
-from batchviz.model.attention import AttentionPlan, PromptPlan, plan_decode, plan_prompt
+from batchviz.model.attention_plan import AttentionPlan, Piece, PromptPlan, plan_decode, plan_prompt
 from batchviz.model.kv_cache import KVCache
+from batchviz.model.network import Network
 from batchviz.model.sampling import are_finite, greedy, sample, without
 from batchviz.runner import NO_ERRORS, RunnerOutput
 from batchviz.scheduler import ScheduledSequence, SchedulerOutput
@@ -36,13 +37,10 @@ class PackedStep(NamedTuple):
 
 
 class TorchRunner:
-    """Runs a causal language model of transformers over the slots of one cache.
+    """Runs a network over the slots of one cache. `clock` returns seconds."""
 
-    `model` attends with `batchviz.model.attention`; `clock` returns seconds.
-    """
-
-    def __init__(self, model: Any, cache: KVCache, clock: Callable[[], float]) -> None:
-        self._model = model
+    def __init__(self, network: Network, cache: KVCache, clock: Callable[[], float]) -> None:
+        self._network = network
         self._cache = cache
         self._clock = clock
         self._device = cache.keys.device
@@ -74,6 +72,7 @@ class TorchRunner:
         positions: list[int] = []
         slots: list[int] = []
         last_rows: dict[int, int] = {}
+        pieces: list[Piece] = []
         prompts: list[PromptPlan] = []
         decode = plan_decode(
             [work.slot for work in decoding], [work.start_position for work in decoding], self._device, self._dtype
@@ -88,6 +87,7 @@ class TorchRunner:
             else:
                 window = decode.window if decode else 0
             self._cache.prepare(work.slot, work.start_position, work.start_position + length, window)
+            pieces.append(Piece(work.slot, len(token_ids), length, work.start_position))
             token_ids += work.token_ids
             positions += range(work.start_position, work.start_position + length)
             slots += [work.slot] * length
@@ -109,6 +109,7 @@ class TorchRunner:
                 cache=self._cache,
                 num_rows=num_rows,
                 cache_rows=self._cache.row_indices(self._tensor(slots), real_positions),
+                pieces=tuple(pieces),
                 decode=decode,
                 prompts=tuple(prompts),
             ),
@@ -117,14 +118,8 @@ class TorchRunner:
     def forward(self, step: PackedStep) -> torch.Tensor:
         """The forward pass. Returns logits, [samples, vocab], in the order of `step.sampling`."""
         with torch.inference_mode():
-            output = self._model(
-                input_ids=step.token_ids,
-                position_ids=step.positions,
-                use_cache=False,
-                logits_to_keep=step.sampled_rows,
-                attention_plan=step.attention,
-            )
-            logits: torch.Tensor = output.logits[0, : len(step.sampling)]
+            logits = self._network(step.token_ids, step.positions, step.sampled_rows, step.attention)
+            logits = logits[: len(step.sampling)]
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
         return logits

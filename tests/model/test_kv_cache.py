@@ -62,10 +62,10 @@ def test_a_new_sequence_in_a_slot_does_not_see_the_one_before() -> None:
 def test_tokens_are_written_where_their_slot_and_position_say() -> None:
     cache = small_cache()
     slots, positions = torch.tensor([2, 0]), torch.tensor([7, 150])
-    key = torch.arange(3 * 2 * 4, dtype=torch.float32).reshape(3, 2, 4) + 1
+    key = torch.arange(3 * 2 * 4, dtype=torch.float32).reshape(2, 3, 4) + 1
     cache.write(1, cache.row_indices(slots, positions), key, -key)
-    assert torch.equal(cache.keys[1, 2, :, 7], key[:, 0])
-    assert torch.equal(cache.values[1, 0, :, 150], -key[:, 1])
+    assert torch.equal(cache.keys[1, 2, :, 7], key[0])
+    assert torch.equal(cache.values[1, 0, :, 150], -key[1])
     assert int((cache.keys != 0).sum()) == key.numel()
 
 

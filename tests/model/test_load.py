@@ -10,7 +10,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, Qwen2Config, Qwen2ForCausa
 
 from batchviz.model import attention
 from batchviz.model.bench import measure_steps
-from batchviz.model.device import choose_device, choose_dtype
+from batchviz.model.device import DTYPES, choose_device, choose_dtype
 from batchviz.model.linear import PackedLinear, can_pack
 from batchviz.model.load import LoadedModel, load_model, prepare_model
 from batchviz.scheduler import Policy
@@ -112,8 +112,8 @@ def test_without_a_tokenizer_texts_are_refused() -> None:
 
 
 def test_linears_are_packed_where_the_machine_can(tiny: LoadedModel) -> None:
-    packed = [module for module in tiny._model.modules() if isinstance(module, PackedLinear)]
-    assert len(packed) == (15 if can_pack(torch.device("cpu"), tiny._model.dtype) else 0)
+    packed = [module for module in tiny._network.modules() if isinstance(module, PackedLinear)]
+    assert len(packed) == (9 if can_pack(torch.device("cpu"), DTYPES[tiny.record.dtype]) else 0)
     assert prompt_of(3) == prompt_of(3)
 
 

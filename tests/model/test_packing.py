@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import torch
 
-from batchviz.model.linear import PackedLinear
+from batchviz.model.linear import JoinedLinear, PackedLinear
 from batchviz.model.load import LoadedModel
 from batchviz.runner import RunnerOutput
 from batchviz.scheduler import Policy, SchedulerOutput
@@ -19,10 +18,10 @@ pytestmark = pytest.mark.model
 def test_every_linear_sees_one_row_of_all_tokens_once_a_step(tiny32: LoadedModel) -> None:
     seen: dict[str, list[tuple[int, ...]]] = {}
     passes: list[int] = []
-    network: Any = tiny32._model
+    network: Any = tiny32._network
     hooks = [network.register_forward_hook(lambda *_: passes.append(1))]
     for name, module in network.named_modules():
-        if isinstance(module, PackedLinear | torch.nn.Linear):
+        if isinstance(module, PackedLinear | JoinedLinear):
             hooks.append(
                 module.register_forward_pre_hook(
                     lambda _, inputs, name=name: seen.setdefault(name, []).append(tuple(inputs[0].shape))
@@ -35,10 +34,10 @@ def test_every_linear_sees_one_row_of_all_tokens_once_a_step(tiny32: LoadedModel
         for hook in hooks:
             hook.remove()
     assert len(passes) == len(snapshots)
-    assert len(seen) == 2 * 7 + 1  # q, k, v, o, gate, up, down of two layers, and the head
+    assert len(seen) == 2 * 4 + 1  # qkv, out, gate_up, down of two layers, and the head
     expected = [snapshot.num_rows + snapshot.num_dummy_rows for snapshot in snapshots]
     for name, shapes in seen.items():
-        if name == "lm_head":  # only where a token is sampled, and never a single row
+        if name == "head":  # only where a token is sampled, and never a single row
             sampled = [sum(slot.token_id is not None for slot in snapshot.slots) for snapshot in snapshots]
             assert [shape[:2] for shape in shapes] == [(1, max(count, 2)) for count in sampled]
         else:
