@@ -1,4 +1,5 @@
 # make run    opens the page            make test    runs every check
+# make bench  measures this engine beside others and writes the README's table
 # make record records the shipped runs anew, make golden writes the golden traces anew, make picture the README's picture
 PYTHON ?= python3
 VENV   := .venv
@@ -7,7 +8,7 @@ PAGE_READY := $(VENV)/.page-ready
 TEST_READY := $(VENV)/.test-ready
 TORCH_CPU  := https://download.pytorch.org/whl/cpu
 
-.PHONY: run test lint types unit fetch record golden picture clean
+.PHONY: run test lint types unit fetch bench record golden picture clean
 .DELETE_ON_ERROR:
 
 run: $(PAGE_READY) fetch
@@ -29,6 +30,10 @@ unit: $(TEST_READY)
 # The weights come once (93 MB) and are kept in the user's cache. Without a network the page opens on recorded runs.
 fetch: $(PAGE_READY)
 	@$(BIN)/python -m batchviz fetch || echo "going on without the weights: recorded runs work, live runs do not"
+
+# llama.cpp takes part if llama-cpp-python is installed in .venv; needs a machine that does nothing else for ten minutes.
+bench: $(PAGE_READY) fetch
+	$(BIN)/python -m batchviz bench --slots 1,8,32 --peers generate,generate_batch,llama_cpp --into README.md
 
 record: $(PAGE_READY)
 	$(BIN)/python -m batchviz record

@@ -16,8 +16,9 @@ from rich.console import Console
 from rich.table import Table
 
 from batchviz import __version__
+from batchviz.bench_report import check_place, print_tables, write_into
 from batchviz.check import check_trace
-from batchviz.cli_bench import Contest, measure, print_tables
+from batchviz.cli_bench import Contest, measure
 from batchviz.cli_options import (
     BatchedTokensOption,
     CapacityOption,
@@ -202,17 +203,24 @@ def bench(
     device: DeviceOption = None,
     dtype: DtypeOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    into: Annotated[Path | None, typer.Option(help="Beside --peers: write the table into this file, too.")] = None,
 ) -> None:
     """Measure what a step costs on this machine, alone or beside other engines."""
     with Terminal() as terminal:
         beside = slots is not None or peers is not None or quick
         contest = Contest.asked(slots, peers, quick) if beside else None
+        if into is not None and contest is None:
+            raise ValueError("--into: there is a table only beside --peers")
+        if into is not None:
+            check_place(into)
         is_engine = engine or not (model or beside)
         measured = measure(terminal, engine=is_engine, model=model, contest=contest, device=device, dtype=dtype)
     if as_json:
         print(json.dumps(measured, ensure_ascii=False, indent=2))
     else:
         print_tables(measured)
+    if into is not None:
+        write_into(into, measured)
 
 
 @app.command("app")

@@ -47,7 +47,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("jobs",),
     ("live", "worker", "serve"),
     ("cli_runs", "worker_child"),
-    ("record", "bench", "cli_options"),
+    ("record", "bench", "bench_report", "cli_options"),
     ("cli_bench",),
     ("cli",),
     ("ui.theme", "ui.words"),

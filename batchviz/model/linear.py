@@ -47,6 +47,8 @@ class JoinedLinear(nn.Module):
 
     def __init__(self, *linears: nn.Linear) -> None:
         super().__init__()
+        self.in_features = linears[0].in_features
+        self.out_features = sum(linear.out_features for linear in linears)
         self._weight, self._bias = joined(linears)
 
     def forward(self, rows: torch.Tensor, residual: torch.Tensor | None = None) -> torch.Tensor:

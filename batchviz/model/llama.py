@@ -20,6 +20,8 @@ from batchviz.model.attention_plan import AttentionPlan
 from batchviz.model.elementwise import RowwiseActivation, RowwiseRotary
 
 MakeLinear = Callable[..., nn.Module]
+Attend = Callable[[AttentionPlan, int, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
+"""`attention.attend`, or another function of that shape."""
 
 
 class Turn(NamedTuple):
@@ -39,6 +41,7 @@ class PlainLlama(nn.Module):
         self._num_kv_heads: int = config.num_key_value_heads
         self._head_dim: int = body.layers[0].self_attn.head_dim
         self._scaling: float = body.layers[0].self_attn.scaling
+        self.attend: Attend = attend
         self.embedding = body.embed_tokens
         self.rotary = RowwiseRotary(body.rotary_emb, self._head_dim)
         self.norm = body.norm
@@ -55,7 +58,7 @@ class PlainLlama(nn.Module):
         hidden = self.embedding(token_ids)
         turn = self._turn(hidden, positions)
         for layer in self.layers:
-            hidden = layer(hidden, turn, plan)
+            hidden = layer(hidden, turn, plan, self.attend)
         logits: torch.Tensor = self.head(rms_norm(hidden.index_select(1, sampled_rows), self.norm))
         return logits[0]
 
@@ -86,7 +89,7 @@ class PlainLayer(nn.Module):
         self.down = make_linear(mlp.down_proj)
         self.activation = RowwiseActivation(mlp.act_fn)
 
-    def forward(self, hidden: torch.Tensor, turn: Turn, plan: AttentionPlan) -> torch.Tensor:
+    def forward(self, hidden: torch.Tensor, turn: Turn, plan: AttentionPlan, attend: Attend) -> torch.Tensor:
         num_rows, num_heads, num_kv_heads = hidden.shape[1], self._num_heads, self._num_kv_heads
         qkv = self.qkv(rms_norm(hidden, self.first_norm)).view(num_rows, num_heads + 2 * num_kv_heads, self._head_dim)
         value = qkv[:, num_heads + num_kv_heads :]

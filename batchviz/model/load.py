@@ -48,7 +48,7 @@ class LoadedModel:
         self.vocab_size: int = config.vocab_size
         self.max_positions: int = _max_positions(config)
         self.stop_token_ids = frozenset(self.record.stop_token_ids)
-        self._network = network
+        self.network = network
         self._device = device
         self._tokenizer = tokenizer
         self._encoder = PromptEncoder(tokenizer) if tokenizer is not None else None
@@ -86,18 +86,27 @@ class LoadedModel:
         if cache is None or (cache.num_slots, cache.capacity) != (num_slots, round_up(capacity)):
             self._cache = self._cache_user = None  # so that the old one is gone before the new one comes
             cache = self._make_cache(num_slots, capacity)
-        runner = TorchRunner(self._network, cache, clock)
+        runner = TorchRunner(self.network, cache, clock)
         self._cache, self._cache_user = cache, weakref.ref(runner)
         return runner
 
+    @property
+    def bytes_per_number(self) -> int:
+        return torch.empty(0, dtype=DTYPES[self.record.dtype]).element_size()
+
+    @property
+    def kv_bytes_per_token(self) -> int:
+        """Keys and values of one position, in all layers."""
+        config = self._config
+        return 2 * config.num_hidden_layers * _kv_heads(config) * _head_dim(config) * self.bytes_per_number
+
     def _make_cache(self, num_slots: int, capacity: int) -> KVCache:
         config = self._config
-        num_heads = config.num_attention_heads
         try:
             return KVCache(
                 num_layers=config.num_hidden_layers,
                 num_slots=num_slots,
-                num_heads=getattr(config, "num_key_value_heads", None) or num_heads,
+                num_heads=_kv_heads(config),
                 capacity=capacity,
                 head_dim=_head_dim(config),
                 dtype=DTYPES[self.record.dtype],
@@ -207,6 +216,10 @@ def _stop_token_ids(model: Any, tokenizer: Any) -> frozenset[int]:
 
 def _head_dim(config: Any) -> int:
     return int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
+
+
+def _kv_heads(config: Any) -> int:
+    return int(getattr(config, "num_key_value_heads", None) or config.num_attention_heads)
 
 
 def _max_positions(config: Any) -> int:

@@ -6,22 +6,18 @@ the machine hits them all; medians are compared, and the spread is told.
 
 from __future__ import annotations
 
-import os
-import resource
 import statistics
-import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import torch
+import psutil
 
 from batchviz.model.peers import Own, Peer, Prompts
 
 BASE = "generate"  # ratios are to this one
-BUSY_LOAD = 0.5  # of one core, before anything is measured
-READ_BYTES = 256 * 2**20
-SQUARE = 1_024
+BUSY_PCT = 15  # of all cores, while we wait
+BUSY_WATCH_S = 1.0
 
 
 class Row(NamedTuple):
@@ -35,13 +31,6 @@ class Row(NamedTuple):
     ms_per_step: float  # all of the time, divided by the tokens of one answer
     ratio_to_generate: float | None
     same_tokens: float | None  # share of its tokens equal to `generate`'s
-
-
-class Limit(NamedTuple):
-    """What this machine does at most, measured now, with as many threads as the model has."""
-
-    read_bytes_per_s: float
-    multiply_flop_per_s: float
 
 
 def measure_peers(
@@ -91,36 +80,19 @@ def measure_peers(
     return rows, {"snapshot_pct": statistics.median(overheads)}
 
 
-def measure_limit(clock: Callable[[], float] = time.perf_counter, repeats: int = 5) -> Limit:
-    """Memory read and arithmetic in float32, the best of some tries."""
-    data = torch.ones(READ_BYTES // 4)
-    square = torch.ones(SQUARE, SQUARE)
-    reads: list[float] = []
-    products: list[float] = []
-    for _ in range(repeats):
-        started_s = clock()
-        data.sum()
-        reads.append(clock() - started_s)
-        started_s = clock()
-        torch.mm(square, square)
-        products.append(clock() - started_s)
-    return Limit(READ_BYTES / min(reads), 2 * SQUARE**3 / min(products))
-
-
-def busy_sentence() -> str | None:
-    """Says that something else runs here, so that these numbers are not to be trusted; None if nothing does."""
-    if not hasattr(os, "getloadavg"):
+def busy_sentence(watch_s: float = BUSY_WATCH_S) -> str | None:
+    """Watches this machine while we do nothing. Says that something else runs here, so that numbers measured now are
+    not to be trusted; None if nothing does.
+    """
+    busy_pct = psutil.cpu_percent(interval=watch_s)
+    if busy_pct <= BUSY_PCT:
         return None
-    load = os.getloadavg()[0]
-    if load <= BUSY_LOAD:
-        return None
-    return f"this machine is busy (load {load:.1f} over the last minute): the numbers are not to be trusted"
+    return f"this machine is busy ({busy_pct:.0f} % of its processors): the numbers are not to be trusted"
 
 
 def resident_bytes() -> int:
-    """The most memory that this process has had so far."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+    """The memory of this process, now."""
+    return int(psutil.Process().memory_info().rss)
 
 
 def rows_to_plain(rows: Sequence[Row]) -> list[dict[str, Any]]:

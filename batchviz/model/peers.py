@@ -16,6 +16,7 @@ from transformers import AutoModelForCausalLM, GenerationConfig
 from transformers.utils import logging
 
 from batchviz.engine import Engine
+from batchviz.model.llama_cpp_peer import LlamaCpp
 from batchviz.model.load import LoadedModel
 from batchviz.model.quiet import quiet_transformers
 from batchviz.request import Request
@@ -154,5 +155,5 @@ def make_peers(names: Sequence[str], source: str, dtype: torch.dtype) -> tuple[l
         elif importlib.util.find_spec("llama_cpp") is None:
             missing.append("llama_cpp is left out: llama-cpp-python is not installed")
         else:
-            missing.append("llama_cpp is left out: this version of batchviz does not know how to drive it yet")
+            peers.append(LlamaCpp(source))
     return peers, missing

@@ -143,4 +143,4 @@ def test_other_families_go_through_transformers_own_code() -> None:
 
 
 def test_the_tiny_model_of_the_tests_is_a_plain_one() -> None:
-    assert isinstance(tiny_model(torch.float32)._network, PlainLlama)
+    assert isinstance(tiny_model(torch.float32).network, PlainLlama)

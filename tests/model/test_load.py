@@ -112,7 +112,7 @@ def test_without_a_tokenizer_texts_are_refused() -> None:
 
 
 def test_linears_are_packed_where_the_machine_can(tiny: LoadedModel) -> None:
-    packed = [module for module in tiny._network.modules() if isinstance(module, PackedLinear)]
+    packed = [module for module in tiny.network.modules() if isinstance(module, PackedLinear)]
     assert len(packed) == (9 if can_pack(torch.device("cpu"), DTYPES[tiny.record.dtype]) else 0)
     assert prompt_of(3) == prompt_of(3)
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.model
 def test_every_linear_sees_one_row_of_all_tokens_once_a_step(tiny32: LoadedModel) -> None:
     seen: dict[str, list[tuple[int, ...]]] = {}
     passes: list[int] = []
-    network: Any = tiny32._network
+    network: Any = tiny32.network
     hooks = [network.register_forward_hook(lambda *_: passes.append(1))]
     for name, module in network.named_modules():
         if isinstance(module, PackedLinear | JoinedLinear):

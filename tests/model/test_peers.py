@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -11,8 +12,9 @@ import pytest
 import torch
 
 from batchviz.cli_bench import Contest
+from batchviz.model import peer_bench
 from batchviz.model.load import LoadedModel
-from batchviz.model.peer_bench import measure_limit, measure_peers, resident_bytes, rows_to_plain
+from batchviz.model.peer_bench import busy_sentence, measure_peers, resident_bytes, rows_to_plain
 from batchviz.model.peers import Generate, GenerateBatch, Own, PeerError, Prompts, make_peers
 from tests.model.tiny import prompt_of, tiny_network
 
@@ -74,16 +76,20 @@ def test_medians_are_compared_and_the_warm_up_is_not_counted() -> None:
     assert (theirs["tok_s"], theirs["ratio_to_generate"], theirs["same_tokens"]) == (2, 1, 1)
 
 
-def test_the_limits_of_this_machine_are_numbers_above_nothing() -> None:
-    limit = measure_limit(repeats=1)
-    assert limit.read_bytes_per_s > 1e8
-    assert limit.multiply_flop_per_s > 1e8
+def test_a_busy_machine_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    for busy_pct, sentence in ((3.0, None), (60.0, "this machine is busy (60 % of its processors)")):
+        monkeypatch.setattr(peer_bench.psutil, "cpu_percent", lambda interval, found=busy_pct: found)
+        said = busy_sentence()
+        assert said == sentence if sentence is None else said is not None and said.startswith(sentence)
     assert resident_bytes() > 50e6
 
 
-def test_a_peer_that_nobody_knows_is_refused_and_one_that_is_not_here_is_said() -> None:
+def test_a_peer_that_nobody_knows_is_refused_and_one_that_is_not_here_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with pytest.raises(PeerError, match="'vllm' is not a peer; there are generate, generate_batch, llama_cpp"):
         make_peers(["vllm"], "nowhere", torch.float32)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     peers, left_out = make_peers(["llama_cpp"], "nowhere", torch.float32)
     assert peers == []
     assert "llama_cpp is left out" in left_out[0]
@@ -119,3 +125,5 @@ def test_the_terminal_measures_the_real_model_within_a_minute() -> None:
     assert [(row["engine"], row["slots"]) for row in data["rows"]] == [("batchviz", 2), ("generate", 2)]
     assert data["rows"][0]["same_tokens"] > 0.9
     assert data["overhead"]["snapshot_pct"] < 50
+    assert [step["slots"] for step in data["steps"]] == [2]
+    assert data["exact"] is True
