@@ -14,6 +14,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from batchviz.phrases import exactness
+
 BEGIN, END = "<!-- bench: written by `make bench` -->", "<!-- bench: end -->"
 MARKED = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
 ENGINES = MappingProxyType(
@@ -22,13 +24,6 @@ ENGINES = MappingProxyType(
         "generate": "`generate`",
         "generate_batch": "transformers' continuous batching",
         "llama_cpp": "llama.cpp, BF16",
-    }
-)
-EXACT = MappingProxyType(
-    {
-        True: "bit-identical across policies on this machine: yes",
-        False: "bit-identical across policies on this machine: no",
-        None: "bit-identical across policies on this machine: not checked",
     }
 )
 
@@ -96,7 +91,7 @@ def _print_contest(console: Console, measured: Mapping[str, Any], rows: list[dic
         console.print(steps)
     limit = measured["limit"]
     console.print(
-        f"{EXACT[measured['exact']]}; {measured['resident_bytes'] / 1e9:.2f} GB resident with the model loaded; "
+        f"{exactness(measured['exact'])}; {measured['resident_bytes'] / 1e9:.2f} GB resident with the model loaded; "
         f"this machine reads {limit['read_bytes_per_s'] / 1e9:.1f} GB/s and multiplies "
         f"{limit['multiply_flop_per_s'] / 1e9:.0f} GFLOP/s in float32; of batchviz's time "
         f"{measured['overhead']['snapshot_pct']:.1f} % was scheduling, snapshots and detokenizing",
@@ -136,7 +131,7 @@ def to_markdown(measured: Mapping[str, Any]) -> str:
     )
     where = (
         f"A decode step by slots: {steps}. Scheduling, snapshots and detokenizing: "
-        f"{measured['overhead']['snapshot_pct']:.1f} % of the time. {EXACT[measured['exact']].capitalize()}."
+        f"{measured['overhead']['snapshot_pct']:.1f} % of the time. {exactness(measured['exact']).capitalize()}."
     )
     missing = [f"{sentence[0].upper()}{sentence[1:]}." for sentence in measured["left_out"]]
     lines += ["", how, where, *missing]

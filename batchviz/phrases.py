@@ -1,6 +1,6 @@
 """Small pieces of English: a phrase is text with requests in it, which are shown as letters.
 
-Owns: Part, Phrase and how lists and counts are said. Must not know: traces, steps, policies.
+Owns: Part, Phrase and how lists, counts and exactness are said. Must not know: traces, steps, policies.
 """
 
 from __future__ import annotations
@@ -50,3 +50,13 @@ def count(number: int, noun: str) -> str:
     ('1 step', '1,200 steps')
     """
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def exactness(exact: bool | None, *, recorded: bool = False) -> str:
+    """What the check found that runs whenever a model is loaded.
+
+    >>> exactness(True), exactness(None, recorded=True)
+    ('bit-identical across policies on this machine: yes', 'bit-identical across policies where it was recorded: not checked')
+    """
+    where = "where it was recorded" if recorded else "on this machine"
+    return f"bit-identical across policies {where}: {'not checked' if exact is None else 'yes' if exact else 'no'}"

@@ -10,6 +10,7 @@ from itertools import pairwise
 from types import MappingProxyType
 
 from batchviz.metrics import RequestResult, request_results, run_metrics
+from batchviz.phrases import exactness
 from batchviz.prefill import PrefillMode
 from batchviz.timeline import letter
 from batchviz.trace import RunConfig, RunnerKind, Seconds, SlotPhase, Trace
@@ -35,6 +36,10 @@ def to_text(traces: Sequence[Trace], width: int = 100) -> str:
     stalled = any(slot.phase is SlotPhase.STALLED for trace in traces for step in trace.steps for slot in step.slots)
     legend = f"one column is {scale} step{'s' if scale > 1 else ''}; letter: working   ░ held   · empty"
     legend += "   - stalled" if stalled else ""
+    origin = traces[0].origin
+    if origin.model is not None:
+        recorded = origin.runner is RunnerKind.RECORDED
+        legend += f"\n{origin.model.name}, {origin.model.dtype}; {exactness(origin.model.exact, recorded=recorded)}"
     return "\n\n".join([*parts, legend, _waits(traces, letters)]) + "\n"
 
 

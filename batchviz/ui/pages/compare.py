@@ -9,6 +9,7 @@ from __future__ import annotations
 import streamlit as st
 
 from batchviz.engine import EngineLimitError
+from batchviz.phrases import exactness
 from batchviz.trace import RunnerKind, Seconds, Trace
 from batchviz.trace_file import traces_from_json
 from batchviz.ui import address, figures, files, knobs, state
@@ -87,8 +88,7 @@ def provenance(traces: tuple[Trace, ...]) -> str:
         seconds = "Seconds: measured where this is the recorded schedule, else modelled"
     parts = [tokens, "Schedule: counted from a run of this engine", seconds]
     if origin.model is not None:
-        exact = {True: "a batch changes no token (checked)", False: "a batch may change a token", None: ""}
         parts.append(f"{origin.model.name}, {origin.model.dtype}, {origin.model.device}")
-        parts.append(exact[origin.model.exact])
+        parts.append(exactness(origin.model.exact, recorded=origin.runner is RunnerKind.RECORDED))
         parts.append(f"{origin.machine}, {origin.date[:10]}")
     return " · ".join(state.plain(part) for part in parts if part)

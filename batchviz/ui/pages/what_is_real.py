@@ -8,6 +8,7 @@ from __future__ import annotations
 import streamlit as st
 
 from batchviz.export.tables import METRIC_LINES, metric_rows, run_label
+from batchviz.phrases import exactness
 from batchviz.trace import Origin, RunnerKind, Seconds, Trace
 from batchviz.trace_file import traces_from_json
 from batchviz.ui import address, state
@@ -102,9 +103,9 @@ def _shown(traces: tuple[Trace, ...]) -> str:
     origin = traces[0].origin
     model = origin.model
     if model is not None:
-        held = {True: "held", False: "did not hold", None: "was not checked"}[model.exact]
+        held = exactness(model.exact, recorded=origin.runner is RunnerKind.RECORDED)
         said.append(
-            f"Tokens by {model.name} ({model.dtype}, {model.device}) on {origin.machine}, {origin.date[:10]}; exactness {held}."
+            f"Tokens by {model.name} ({model.dtype}, {model.device}) on {origin.machine}, {origin.date[:10]}; {held}."
         )
     if origin.versions:
         said.append("Versions: " + ", ".join(f"{name} {version}" for name, version in origin.versions.items()) + ".")
