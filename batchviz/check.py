@@ -12,7 +12,16 @@ from dataclasses import dataclass, field
 from batchviz.check_rules import Seat, Seats, feeds, reason_to_wait
 from batchviz.request import FinishReason
 from batchviz.scheduler import Policy, WaitReason
-from batchviz.trace import ArrivalUnit, SlotPhase, SlotSnapshot, StepSnapshot, Trace, TracedRequest, TraceStatus
+from batchviz.trace import (
+    ArrivalUnit,
+    RunConfig,
+    SlotPhase,
+    SlotSnapshot,
+    StepSnapshot,
+    Trace,
+    TracedRequest,
+    TraceStatus,
+)
 
 
 @dataclass
@@ -29,6 +38,17 @@ class _Replay:
     ended: set[str] = field(default_factory=set)
     delivered: list[str] = field(default_factory=list)  # in the step at hand
     now_s: float = 0.0
+    step: int = 0
+
+    @property
+    def config(self) -> RunConfig:
+        """The configuration of the step at hand."""
+        return self.trace.config_at(self.step)
+
+    @property
+    def is_fork(self) -> bool:
+        """Whether the configuration changed right before the step at hand."""
+        return any(fork.step == self.step for fork in self.trace.forks)
 
     @property
     def queued(self) -> list[TracedRequest]:
@@ -46,8 +66,9 @@ def check_trace(trace: Trace) -> list[str]:
     if problems:
         return problems
     replay = _Replay(trace, {request.id: request for request in trace.scenario.requests})
-    replay.seats = [None] * trace.config.num_slots
+    replay.seats = [None] * trace.config_at(0).num_slots
     for number, snapshot in enumerate(trace.steps):
+        replay.step = number
         problems = [f"steps[{number}]: {problem}" for problem in _check_step(replay, number, snapshot)]
         if problems:
             return problems  # later steps are judged by a state that is already wrong
@@ -78,6 +99,9 @@ def _check_step(replay: _Replay, number: int, snapshot: StepSnapshot) -> Iterato
     if snapshot.step != number:
         yield f"step is {snapshot.step}; expected {number}"
         return
+    if replay.is_fork and (problem := _fork(replay)) is not None:
+        yield problem
+        return
     if len(snapshot.slots) != len(replay.seats):
         yield f"{len(snapshot.slots)} slots; the configuration says {len(replay.seats)}"
         return
@@ -91,6 +115,15 @@ def _check_step(replay: _Replay, number: int, snapshot: StepSnapshot) -> Iterato
     yield from _check_slots(replay, snapshot)
     yield from _check_endings(replay, snapshot)
     yield from _check_queue(replay, snapshot)
+
+
+def _fork(replay: _Replay) -> str | None:
+    """Makes as many seats as there are from here on; says so if somebody sits on one that goes."""
+    num_slots = replay.config.num_slots
+    if any(seat is not None for seat in replay.seats[num_slots:]):
+        return f"the configuration changes to {num_slots} slots, and a higher one is occupied"
+    replay.seats = [*replay.seats[:num_slots], *[None] * (num_slots - len(replay.seats))]
+    return None
 
 
 def _unknown_ids(replay: _Replay, snapshot: StepSnapshot) -> str | None:
@@ -139,7 +172,7 @@ def _check_arrivals(replay: _Replay, snapshot: StepSnapshot) -> Iterator[str]:
     for request_id in came:
         if replay.requests[request_id].arrival > now:
             yield f"request {request_id!r} arrives before its time ({replay.requests[request_id].arrival:g})"
-    config = replay.trace.config
+    config = replay.config
     capacity = min(config.slot_capacity, config.kv_budget_tokens or config.slot_capacity)
     for request_id in came:
         request = replay.requests[request_id]
@@ -164,11 +197,11 @@ def _check_aborts(replay: _Replay, snapshot: StepSnapshot) -> Iterator[str]:
         elif request_id in replay.ended and replay.requests[request_id].arrival <= replay.now(snapshot):
             yield f"request {request_id!r} is aborted after its end"
         replay.ended.add(request_id)
-    replay.delivered = _release(replay) if snapshot.aborted else []
+    replay.delivered = _release(replay) if snapshot.aborted or replay.is_fork else []
 
 
 def _check_admissions(replay: _Replay, snapshot: StepSnapshot) -> Iterator[str]:
-    config, now = replay.trace.config, replay.now(snapshot)
+    config, now = replay.config, replay.now(snapshot)
     expected: list[tuple[str, int]] = []
     while replay.queue and reason_to_wait(config, replay.seats, replay.queued, now) is None:
         slot = replay.seats.index(None)
@@ -183,7 +216,7 @@ def _check_admissions(replay: _Replay, snapshot: StepSnapshot) -> Iterator[str]:
 
 
 def _check_slots(replay: _Replay, snapshot: StepSnapshot) -> Iterator[str]:
-    fed = feeds(replay.trace.config, replay.seats)
+    fed = feeds(replay.config, replay.seats)
     for slot, seat in enumerate(replay.seats):
         yield from _check_slot(seat, snapshot.slots[slot], fed.get(slot, 0), f"slots[{slot}]")
 
@@ -245,7 +278,7 @@ def _check_endings(replay: _Replay, snapshot: StepSnapshot) -> Iterator[str]:
 def _release(replay: _Replay) -> list[str]:
     """Empties the seats that the policy lets go; returns who has an answer by that."""
     group_running = any(seat is not None and not seat.done for seat in replay.seats)
-    if replay.trace.config.policy is not Policy.CONTINUOUS and group_running:
+    if replay.config.policy is not Policy.CONTINUOUS and group_running:
         return []
     leaving = [(slot, seat) for slot, seat in enumerate(replay.seats) if seat is not None and seat.done]
     for slot, _ in leaving:

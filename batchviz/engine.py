@@ -58,6 +58,7 @@ class Engine:
         self._sequences: dict[str, Sequence] = {}  # arrived and not yet gone
         self._known_ids: set[str] = set()
         self._aborts: list[str] = []
+        self._is_rescheduled = False
         self._step = 0
         self._now_s = 0.0
         self._num_idle_steps = 0
@@ -90,6 +91,15 @@ class Engine:
         if request_id not in self._known_ids:
             raise KeyError(f"no request has the id {request_id!r}")
         self._aborts.append(request_id)
+
+    def reschedule(self, scheduler: Scheduler) -> None:
+        """Another scheduler decides from the next step on; whom it would have let go leaves before its admissions.
+
+        Raises ValueError if a slot is occupied that it does not have.
+        """
+        scheduler.take_over(self._scheduler)
+        self._scheduler = scheduler
+        self._is_rescheduled = True
 
     def step(self) -> StepSnapshot:
         """One iteration: arrivals, admissions, one forward pass over the packed batch, sampling, endings."""
@@ -197,8 +207,9 @@ class Engine:
 
     def _apply_aborts(self) -> tuple[tuple[str, ...], tuple[Sequence, ...]]:
         """Ends what users have left; frees what waited only for such a one (static: a group's last member)."""
-        if not self._aborts:
+        if not self._aborts and not self._is_rescheduled:
             return (), ()
+        self._is_rescheduled = False
         aborted: list[str] = []
         for request_id in dict.fromkeys(self._aborts):
             sequence = self._sequences.get(request_id)

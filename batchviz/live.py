@@ -16,8 +16,10 @@ from importlib.metadata import version
 from batchviz import __version__
 from batchviz.machine import describe_machine
 from batchviz.model.load import LoadedModel, load_model
+from batchviz.model.runner import TorchRunner
 from batchviz.model.weights import Progress
 from batchviz.request import GREEDY, SamplingParams
+from batchviz.runner import ModelRunner
 from batchviz.runs import Run, request_from, scenario_record
 from batchviz.scenario import Scenario, ScenarioError, ScenarioRequest, check_fits, shown_text
 from batchviz.trace import Origin, RunConfig, RunnerKind, ScenarioRecord, Seconds, TracedRequest
@@ -78,8 +80,18 @@ class LiveModel:
             sampling=sampling if sampling == GREEDY else SamplingParams(sampling.temperature, sampling.top_p, seed),
         )
 
-    def start(self, record: ScenarioRecord, config: RunConfig, room: int = 1) -> Run:
-        """A run that is ready to step. The KV cache holds what this scenario needs, or `room` positions a slot."""
+    def start(
+        self,
+        record: ScenarioRecord,
+        config: RunConfig,
+        room: int = 1,
+        *,
+        most_slots: int = 0,
+        watch: Callable[[TorchRunner], ModelRunner] = lambda runner: runner,
+    ) -> Run:
+        """A run that is ready to step. The KV cache holds what this scenario needs, or `room` positions a slot; it has
+        `most_slots` slots if that is more than the configuration's. `watch` may put something around the runner.
+        """
         requests = [request_from(traced, self.loaded.stop_token_ids) for traced in record.requests]
         fitting = [r.num_reserved_tokens for r in requests if r.num_reserved_tokens <= config.slot_capacity]
         return Run(
@@ -87,7 +99,7 @@ class LiveModel:
             requests,
             config,
             self.origin(),
-            self.loaded.make_runner(config.num_slots, max([*fitting, room]), self._clock),
+            watch(self.loaded.make_runner(max(config.num_slots, most_slots), max([*fitting, room]), self._clock)),
             detokenizer=self.loaded.make_detokenizer(),
             clock=self._clock,
         )

@@ -15,9 +15,10 @@ from batchviz.prefill import PrefillMode, make_prefill
 from batchviz.request import Request
 from batchviz.runner import Detokenizer, ModelRunner, RecordedRunner, RecordedTokens, ScriptedRunner, StepCost
 from batchviz.scenario import MAX_GROUP_TIMEOUT, Scenario, ScenarioError, ScenarioRequest, check_fits, shown_text
-from batchviz.scheduler import Policy, make_scheduler
+from batchviz.scheduler import Policy, Scheduler, make_scheduler
 from batchviz.trace import (
     ArrivalUnit,
+    Fork,
     Origin,
     RunConfig,
     RunnerKind,
@@ -50,15 +51,9 @@ class Run:
         self._config = config
         self._origin = origin
         self._steps: list[StepSnapshot] = []
+        self._forks: list[Fork] = []
         self.engine = Engine(
-            make_scheduler(
-                config.policy,
-                config.num_slots,
-                prefill=config.prefill,
-                max_batched_tokens=config.max_batched_tokens,
-                kv_budget_tokens=config.kv_budget_tokens,
-                group_timeout=config.group_timeout,
-            ),
+            scheduler_of(config),
             runner,
             slot_capacity=config.slot_capacity,
             detokenizer=detokenizer,
@@ -88,6 +83,18 @@ class Run:
         self.engine.add(request_from(traced, stop_token_ids))
         self._record = replace(self._record, requests=(*self._record.requests, traced))
 
+    def abort(self, request_id: str) -> None:
+        """The user leaves before the next step. Raises KeyError on an unknown id."""
+        self.engine.abort(request_id)
+
+    def reschedule(self, config: RunConfig) -> None:
+        """Goes on under another configuration, from the next step on. Raises ValueError where the seated do not fit."""
+        if config.slot_capacity != self._config.slot_capacity:
+            raise ValueError(f"a slot has {self._config.slot_capacity:,} positions; that cannot change in mid-run")
+        self.engine.reschedule(scheduler_of(config))
+        self._forks.append(Fork(self.step_number, self._config))
+        self._config = config
+
     def step(self) -> StepSnapshot:
         snapshot = self.engine.step()
         self._steps.append(snapshot)
@@ -103,7 +110,20 @@ class Run:
         """What there is so far. Without a status: complete if nothing is left to do, else unfinished."""
         if status is None:
             status = TraceStatus.UNFINISHED if self.has_work else TraceStatus.COMPLETE
-        return Trace(self._record, self._config, self._origin, tuple(self._steps), status, message)
+        steps, forks = tuple(self._steps), tuple(self._forks)
+        return Trace(self._record, self._config, self._origin, steps, status, message, forks)
+
+
+def scheduler_of(config: RunConfig) -> Scheduler:
+    """The scheduler that a configuration asks for."""
+    return make_scheduler(
+        config.policy,
+        config.num_slots,
+        prefill=config.prefill,
+        max_batched_tokens=config.max_batched_tokens,
+        kv_budget_tokens=config.kv_budget_tokens,
+        group_timeout=config.group_timeout,
+    )
 
 
 def make_config(
@@ -244,22 +264,26 @@ def request_from(traced: TracedRequest, stop_token_ids: frozenset[int]) -> Reque
 
 
 def _length_only(scenario: Scenario, slot_capacity: int) -> Iterator[TracedRequest]:
-    for request in scenario.requests:
-        if request.output_tokens is None:
-            raise ScenarioError(
-                f"request {shown_text(request.id)} has no output_tokens; a scripted run needs the exact length of every "
-                "answer (or run it with the model)"
-            )
-        num_prompt_tokens = _num_prompt_tokens(request)
-        check_fits(num_prompt_tokens, request, slot_capacity)
-        yield TracedRequest(
-            id=request.id,
-            num_prompt_tokens=num_prompt_tokens,
-            max_tokens=request.max_tokens,
-            arrival=request.arrival,
-            output_tokens=request.output_tokens,
-            prompt=request.prompt,
+    yield from (length_only(request, slot_capacity) for request in scenario.requests)
+
+
+def length_only(request: ScenarioRequest, slot_capacity: int) -> TracedRequest:
+    """A request of a run without a model. Raises ScenarioError where it has no exact length, or fits no slot."""
+    if request.output_tokens is None:
+        raise ScenarioError(
+            f"request {shown_text(request.id)} has no output_tokens; a scripted run needs the exact length of every "
+            "answer (or run it with the model)"
         )
+    num_prompt_tokens = _num_prompt_tokens(request)
+    check_fits(num_prompt_tokens, request, slot_capacity)
+    return TracedRequest(
+        id=request.id,
+        num_prompt_tokens=num_prompt_tokens,
+        max_tokens=request.max_tokens,
+        arrival=request.arrival,
+        output_tokens=request.output_tokens,
+        prompt=request.prompt,
+    )
 
 
 def _num_prompt_tokens(request: ScenarioRequest) -> int:

@@ -180,6 +180,19 @@ class Scheduler(ABC):
             self.num_reserved_tokens -= sequence.request.num_reserved_tokens
         return released
 
+    def take_over(self, other: Scheduler) -> None:
+        """Goes on where another left off: its queue, its slots, its count of admissions.
+
+        Raises ValueError if a slot is occupied that this one does not have.
+        """
+        highest = max((slot for slot, sequence in enumerate(other.slots) if sequence is not None), default=-1)
+        if highest >= self.num_slots:
+            raise ValueError(f"slot {highest} is occupied, so there must be at least {highest + 1} slots")
+        self.waiting = other.waiting
+        self.slots = [*other.slots[: self.num_slots], *[None] * (self.num_slots - other.num_slots)]
+        self.num_reserved_tokens = other.num_reserved_tokens
+        self._num_admitted = other._num_admitted
+
     def abort(self, sequence: Sequence) -> None:
         """The user has left. A waiting sequence leaves the queue; a seated one ends, and its slot follows the policy."""
         if sequence.status is SequenceStatus.WAITING:

@@ -200,6 +200,13 @@ class Event(NamedTuple):
     request_id: str
 
 
+class Fork(NamedTuple):
+    """Somebody changed the configuration in mid-run: the steps before `step` were made under `before`."""
+
+    step: int
+    before: RunConfig
+
+
 @dataclass(frozen=True, slots=True)
 class Trace:
     """One policy's run of one scenario: everything that was decided and everything that came out."""
@@ -210,8 +217,13 @@ class Trace:
     steps: tuple[StepSnapshot, ...]
     status: TraceStatus = TraceStatus.COMPLETE
     message: str = ""  # why, if the status is not `complete`
+    forks: tuple[Fork, ...] = ()  # in the order of their steps; `config` is the last configuration
 
     __pydantic_config__ = STRICT
+
+    def config_at(self, step: int) -> RunConfig:
+        """The configuration that this step was made under."""
+        return next((fork.before for fork in self.forks if step < fork.step), self.config)
 
     @property
     def duration_s(self) -> float:

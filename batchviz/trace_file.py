@@ -145,6 +145,8 @@ def _header(trace: Trace) -> dict[str, Any]:
         "origin": _without_defaults(trace.origin),
         "status": trace.status,
     }
+    if trace.forks:
+        plain["forks"] = [{"step": fork.step, "before": dataclasses.asdict(fork.before)} for fork in trace.forks]
     return plain | ({"message": trace.message} if trace.message else {})
 
 

@@ -66,8 +66,11 @@ class Child:
         return job in self._cancelled or self._parent_is_gone
 
     def _say(self, kind: str, job: int, **rest: Any) -> None:
-        self._stdout.write(json.dumps({"kind": kind, "job": job, **rest}) + "\n")
-        self._stdout.flush()
+        try:
+            self._stdout.write(json.dumps({"kind": kind, "job": job, **rest}) + "\n")
+            self._stdout.flush()
+        except BrokenPipeError:  # nobody is there to be told
+            self._parent_is_gone = True
 
     def _run_job(self, message: dict[str, Any]) -> None:
         job: int = message["job"]

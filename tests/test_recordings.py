@@ -12,6 +12,7 @@ from batchviz.metrics import request_results
 from batchviz.presets import PRESET_NAMES, load_scenario
 from batchviz.record import recorded_configs
 from batchviz.recordings import ASSETS, load_recording, rescheduled
+from batchviz.runner import StepCost
 from batchviz.runs import make_config, replay_run
 from batchviz.scheduler import Policy
 from batchviz.trace import RunnerKind, Seconds, Trace, TraceStatus
@@ -82,3 +83,15 @@ def test_an_unfinished_recording_is_not_replayed() -> None:
     (trace, _) = load_recording("four-slots")
     with pytest.raises(ValueError, match="a recording that is cancelled has not all the tokens"):
         replay_run([replace(trace, status=TraceStatus.CANCELLED)], trace.config)
+
+
+@pytest.mark.parametrize("fitted_on", ["four-slots", "eight-chats"])
+def test_measured_seconds_are_what_step_counts_and_a_cost_model_of_another_run_predict(fitted_on: str) -> None:
+    """Continuous over static, on sixteen chats: counted work explains the measured gain."""
+    others = [step for trace in load_recording(fitted_on) for step in trace.steps]
+    cost = StepCost.fit([step.num_rows for step in others], [step.duration_s for step in others])
+    runs = {trace.config.policy: trace for trace in load_recording("sixteen-chats")}
+    predicted = {policy: sum(cost(step.num_rows) for step in trace.steps) for policy, trace in runs.items()}
+    measured = runs[Policy.STATIC].duration_s / runs[Policy.CONTINUOUS].duration_s
+    assert measured > 1.3
+    assert predicted[Policy.STATIC] / predicted[Policy.CONTINUOUS] == pytest.approx(measured, rel=0.1)

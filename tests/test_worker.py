@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -261,3 +262,19 @@ def test_a_child_that_cannot_start_fails_the_job_with_its_exit_code() -> None:
     assert view is not None
     assert "exit code 7" in view.message
     worker.close()
+
+
+class _Broken(io.StringIO):
+    """A pipe at whose other end nobody listens any more."""
+
+    def write(self, text: str) -> int:
+        raise BrokenPipeError
+
+
+def test_a_child_whose_parent_is_gone_ends_its_run_without_a_word() -> None:
+    from batchviz.worker_child import Child  # loads torch
+
+    child = Child(io.StringIO(), _Broken())
+    assert not child._is_cancelled(1)
+    child._say("step", 1, line="{}")
+    assert child._is_cancelled(1)

@@ -50,6 +50,8 @@ class PlainLlama(nn.Module):
         for index in range(len(body.layers)):
             self.layers.append(PlainLayer(body.layers[index], index, self._num_heads, self._num_kv_heads, make_linear))
             body.layers[index] = nn.Identity()  # its weights are not needed twice
+        for parameter in self.parameters():  # what is left may be a window into a file as large as the whole model
+            parameter.data = parameter.data.clone()
 
     def forward(
         self, token_ids: torch.Tensor, positions: torch.Tensor, sampled_rows: torch.Tensor, plan: AttentionPlan

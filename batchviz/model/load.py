@@ -69,6 +69,12 @@ class LoadedModel:
         self._need_encoder()
         return IncrementalDetokenizer(self._tokenizer)
 
+    def text_of(self, token_id: int) -> str:
+        """One token by itself, as it is written; half a character is shown as a replacement mark."""
+        self._need_encoder()
+        text: str = self._tokenizer.decode([token_id])
+        return text
+
     def make_runner(self, num_slots: int, capacity: int, clock: Callable[[], float]) -> TorchRunner:
         """A runner over `num_slots` slots of `capacity` KV positions each (rounded up to 64 inside).
 
@@ -92,13 +98,13 @@ class LoadedModel:
 
     @property
     def bytes_per_number(self) -> int:
-        return torch.empty(0, dtype=DTYPES[self.record.dtype]).element_size()
+        return DTYPES[self.record.dtype].itemsize
 
     @property
     def kv_bytes_per_token(self) -> int:
         """Keys and values of one position, in all layers."""
-        config = self._config
-        return 2 * config.num_hidden_layers * _kv_heads(config) * _head_dim(config) * self.bytes_per_number
+        config, num_layers = self._config, int(self._config.num_hidden_layers)
+        return 2 * num_layers * _kv_heads(config) * _head_dim(config) * self.bytes_per_number
 
     def _make_cache(self, num_slots: int, capacity: int) -> KVCache:
         config = self._config
