@@ -223,6 +223,55 @@ def bench(
         write_into(into, measured)
 
 
+@app.command()
+def debug(
+    scenario: ScenarioArgument,
+    policy: Annotated[Policy, typer.Option(help="How to batch.")] = Policy.CONTINUOUS,
+    runner: RunnerOption = None,
+    slots: SlotsOption = None,
+    slot_capacity: CapacityOption = 1024,
+    prefill: PrefillOption = None,
+    max_batched_tokens: BatchedTokensOption = None,
+    kv_budget_tokens: KvBudgetOption = None,
+    group_timeout: GroupTimeoutOption = None,
+    limit: LimitOption = None,
+    max_total_tokens: TotalTokensOption = None,
+    rate: RateOption = None,
+    seed: SeedOption = 0,
+    temperature: TemperatureOption = 0.0,
+    top_p: TopPOption = 1.0,
+    model: ModelOption = None,
+    device: DeviceOption = None,
+    dtype: DtypeOption = None,
+    commands: Annotated[Path | None, typer.Option(help="Carry out the commands of this file, as plain text.")] = None,
+) -> None:
+    """Drive a run by hand, in the manner of pdb: a step at a time, to a breakpoint, back; SCENARIO or a .trace.json."""
+    from batchviz.cli_debug import begin_session, carry_out, talk
+
+    knobs = Knobs(slots, slot_capacity, prefill, max_batched_tokens, kv_budget_tokens, group_timeout)
+    options = RunOptions(runner, knobs, SamplingParams(temperature, top_p, seed), model, device, dtype)
+    with Terminal() as terminal:
+        session = begin_session(scenario, policy, Cut(limit, max_total_tokens, rate), options, terminal)
+    with Terminal():
+        if commands is not None:
+            carry_out(session, commands)
+        else:
+            talk(session)
+
+
+@app.command()
+def diff(
+    first: Annotated[Path, typer.Argument(metavar="TRACE", help="A trace.")],
+    second: Annotated[Path, typer.Argument(metavar="TRACE", help="Another one.")],
+) -> None:
+    """Two traces beside each other up to the first difference, and why; exit code 1 if there is one."""
+    from batchviz.cli_debug import tell_difference
+
+    with Terminal():
+        differs = tell_difference(first, second)
+    raise typer.Exit(1 if differs else 0)
+
+
 @app.command("app")
 def open_app(
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the page.")] = 8501,

@@ -152,7 +152,7 @@ def _starter(scenario: Scenario, options: RunOptions, terminal: Terminal) -> Cal
     if runner is RunnerChoice.SCRIPTED:
         return lambda config: scripted_run(scenario, config)
     if runner is RunnerChoice.RECORDED:
-        recordings = _recording_of(scenario)
+        recordings = recording_of(scenario)
         return lambda config: replay_run(recordings, config)
 
     from batchviz.live import LiveModel  # loads torch
@@ -168,7 +168,8 @@ def _starter(scenario: Scenario, options: RunOptions, terminal: Terminal) -> Cal
     return lambda config: live.start(record, config)
 
 
-def _recording_of(scenario: Scenario) -> tuple[Trace, ...]:
+def recording_of(scenario: Scenario) -> tuple[Trace, ...]:
+    """The shipped recording of a scenario as it is now. Raises ScenarioError if there is none."""
     if not has_recording(scenario.name):
         raise ScenarioError(f"there is no recording of {shown_text(scenario.name)}; use --runner model or scripted")
     recordings = load_recording(scenario.name)

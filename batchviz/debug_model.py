@@ -5,17 +5,24 @@ Owns: ModelStart. Must not know: terminals, pages. Importing this file loads tor
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from batchviz.debug_run import Candidate, Likeliest, Started
 from batchviz.live import LiveModel
 from batchviz.model.likeliest import WatchedRunner
 from batchviz.model.runner import TorchRunner
+from batchviz.model.weights import Progress
 from batchviz.request import GREEDY, SamplingParams
 from batchviz.scenario import Scenario, ScenarioRequest
 from batchviz.trace import RunConfig, TracedRequest
 
 ROOM = 1_024  # KV positions of a slot, at least: requests that come later must fit as well
+
+
+def load_for_debugging(name: str | None, device: str | None, dtype: str | None, progress: Progress) -> LiveModel:
+    """The model, ready for ModelStart."""
+    return LiveModel.load(time.perf_counter, name=name, device=device, dtype=dtype, progress=progress)
 
 
 class ModelStart:

@@ -124,7 +124,9 @@ def _reason_here(config: RunConfig, facts: Facts) -> str:
         still = (
             f"{_list(running)} of it {'is' if len(running) == 1 else 'are'} not finished" if running else "it ends now"
         )
-        return f"{WAIT_WORDS[reason]}; {still}" + (f", {len(ended)} of its slots are held" if ended else "")
+        return f"{WAIT_WORDS[reason]}; {still}" + (
+            f", {len(ended)} of its slots {'is' if len(ended) == 1 else 'are'} held" if ended else ""
+        )
     if reason is WaitReason.KV_CAPACITY:
         return f"{WAIT_WORDS[reason]} of {config.kv_budget_tokens:,}"
     if reason is WaitReason.TOKEN_BUDGET:

@@ -50,7 +50,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("live", "worker", "serve"),
     ("cli_runs", "worker_child", "debug_model"),
     ("record", "bench", "bench_report", "cli_options"),
-    ("debug_tables",),
+    ("debug_tables", "debug_words"),
     ("debug_shell",),
     ("cli_bench", "cli_debug"),
     ("cli",),
