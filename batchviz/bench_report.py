@@ -127,7 +127,8 @@ def to_markdown(measured: Mapping[str, Any]) -> str:
     )
     how = (
         f"Measured {measured['date']} on {measured['machine']}, {measured['dtype']}, {measured['num_tokens']} forced tokens, "
-        f"medians of {measured['repeats']} alternating runs; in brackets the ratio to `generate`; {versions}."
+        f"medians of {measured['repeats']} alternating runs; in brackets the ratio to `generate`; {versions}. Nothing else ran, so all let their threads spin while they wait; the "
+        "page's sleep, which costs a fifth, because beside one busy process spinning ones are ten times slower."
     )
     where = (
         f"A decode step by slots: {steps}. Scheduling, snapshots and detokenizing: "

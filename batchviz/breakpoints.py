@@ -121,7 +121,7 @@ def _slot(slot: str, phase: str) -> Condition:
         shown = enumerate(facts.snapshot.slots)
         return [str(number) for number, one in shown if slot in (ANY, str(number)) and one.phase is SlotPhase(phase)]
 
-    return Condition(find, lambda who, _: f"slot {_list(who)} is {phase}", is_state=True)
+    return Condition(find, lambda who, _: f"{_slots(who)} {phase}", is_state=True)
 
 
 def _waits(request: str, steps: str) -> Condition:
@@ -179,6 +179,10 @@ def _kv(positions: str) -> Condition:
         lambda _, facts: f"{sum(facts.kv_used):,} KV positions are used",
         is_state=True,
     )
+
+
+def _slots(numbers: Sequence[str]) -> str:
+    return f"slot {numbers[0]} is" if len(numbers) == 1 else f"slots {_list(numbers)} are"
 
 
 def _list(names: Sequence[str]) -> str:

@@ -78,6 +78,9 @@ def _contest(terminal: Terminal, contest: Contest, device: str | None, dtype: st
     """This engine beside others, and the machine's limits."""
     from importlib.metadata import version
 
+    from batchviz.model import let_threads_spin
+
+    let_threads_spin()
     from batchviz.model import peer_bench  # loads torch
     from batchviz.model.bench import measure_limit, measure_split
     from batchviz.model.device import DTYPES

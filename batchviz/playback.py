@@ -140,7 +140,7 @@ def _pane(timeline: Timeline, label: str, ids: Sequence[str], order: Mapping[str
         "label": label,
         "subtitle": SUBTITLES[trace.config.policy]
         + ("" if prefill in ("mixed", *label.split()) else f" Prefill: {prefill}."),
-        "num_slots": trace.config.num_slots,
+        "num_slots": trace.num_slots,
         "num_steps": timeline.num_steps,
         "status": trace.status.value,
         "message": trace.message,

@@ -226,6 +226,11 @@ class Trace:
         return next((fork.before for fork in self.forks if step < fork.step), self.config)
 
     @property
+    def num_slots(self) -> int:
+        """The most slots that there were in any step."""
+        return max([self.config.num_slots, *(fork.before.num_slots for fork in self.forks)])
+
+    @property
     def duration_s(self) -> float:
         return self.steps[-1].end_s if self.steps else 0.0
 

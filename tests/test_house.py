@@ -53,6 +53,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("debug_tables", "debug_words"),
     ("debug_shell",),
     ("cli_bench", "cli_debug"),
+    ("cli_machine",),
     ("cli",),
     ("ui.theme", "ui.words"),
     ("ui.charts", "ui.player"),

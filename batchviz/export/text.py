@@ -13,7 +13,7 @@ from batchviz.metrics import RequestResult, request_results, run_metrics
 from batchviz.phrases import exactness
 from batchviz.prefill import PrefillMode
 from batchviz.timeline import letter
-from batchviz.trace import RunConfig, RunnerKind, Seconds, SlotPhase, Trace
+from batchviz.trace import Fork, RunConfig, RunnerKind, Seconds, SlotPhase, Trace
 
 PHASE_MARK = MappingProxyType({SlotPhase.HELD: "░", SlotPhase.EMPTY: "·", SlotPhase.STALLED: "-"})
 PROVENANCE = MappingProxyType(
@@ -48,12 +48,12 @@ def _picture(trace: Trace, letters: dict[str, str], scale: int) -> str:
     counted = metrics.slot_steps
     use = "–" if counted.utilization is None else f"{100 * counted.utilization:.1f} %"
     heading = (
-        f"{trace.config.policy} batching · {_count(trace.config.num_slots, 'slot')}{_settings(trace.config)} · "
+        f"{trace.config.policy} batching · {_count(trace.config.num_slots, 'slot')}{_settings(trace.config, trace.forks)} · "
         f"{_count(metrics.num_steps, 'step')} · {metrics.duration_s:.2f} s {trace.origin.seconds} · "
         f"{PROVENANCE[trace.origin.runner]}"
     )
     lines = [heading]
-    for slot in range(trace.config.num_slots):
+    for slot in range(trace.num_slots):
         cells = [
             _cell(trace, slot, range(start, min(start + scale, len(trace.steps))), letters)
             for start in range(0, len(trace.steps), scale)
@@ -66,12 +66,13 @@ def _picture(trace: Trace, letters: dict[str, str], scale: int) -> str:
     return "\n".join(lines)
 
 
-def _settings(config: RunConfig) -> str:
+def _settings(config: RunConfig, forks: Sequence[Fork] = ()) -> str:
     """What differs from a plain run."""
     parts = [f"{config.prefill} prefill" if config.prefill is not PrefillMode.MIXED else ""]
     parts.append(f"{config.max_batched_tokens:,} tokens a step" if config.max_batched_tokens is not None else "")
     parts.append(f"KV budget {config.kv_budget_tokens:,}" if config.kv_budget_tokens is not None else "")
     parts.append(f"groups wait up to {config.group_timeout:g}" if config.group_timeout else "")
+    parts += [f"forked at step {fork.step} from {fork.before.policy}" for fork in forks]
     return "".join(f" · {part}" for part in parts if part)
 
 
@@ -82,7 +83,10 @@ def _cell(trace: Trace, slot: int, steps: range, letters: dict[str, str]) -> str
 
 
 def _mark(trace: Trace, slot: int, step: int, letters: dict[str, str]) -> str:
-    shown = trace.steps[step].slots[slot]
+    slots = trace.steps[step].slots
+    if slot >= len(slots):
+        return " "  # this step was made with fewer slots
+    shown = slots[slot]
     if shown.phase in PHASE_MARK:
         return PHASE_MARK[shown.phase]
     return letters[shown.request_id or ""][-1]
