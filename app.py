@@ -7,12 +7,14 @@ import streamlit as st
 
 if __name__ == "__main__":
     from batchviz.ui.pages.compare import compare_page
+    from batchviz.ui.pages.debug import debug_page
     from batchviz.ui.pages.what_is_real import what_is_real_page
 
     st.set_page_config(page_title="batchviz", page_icon="🎞️", layout="wide", initial_sidebar_state="collapsed")
     compare = st.Page(compare_page, title="Compare", url_path="compare", default=True)
     what_is_real = st.Page(what_is_real_page, title="What is real here", url_path="what-is-real")
-    st.navigation([compare, what_is_real], position="top").run()
+    debug = st.Page(debug_page, title="Debug", url_path="debug")
+    st.navigation([compare, debug, what_is_real], position="top").run()
 else:
     from batchviz.ui.first_page import ROUTES
 

@@ -87,6 +87,9 @@ def _check_header(trace: Trace) -> Iterator[str]:
         yield f"config.num_slots is {trace.config.num_slots}; expected at least 1"
     if trace.config.policy is Policy.SEQUENTIAL and trace.config.num_slots != 1:
         yield f"config.num_slots is {trace.config.num_slots}; a sequential run has 1"
+    steps = [fork.step for fork in trace.forks]
+    if steps != sorted(steps) or any(fork.step < 0 or fork.before.num_slots < 1 for fork in trace.forks):
+        yield "forks: they must come in the order of their steps, from configurations of at least 1 slot"
     for i, request in enumerate(trace.scenario.requests):
         if request.num_prompt_tokens < 1 or request.max_output_tokens < 1 or request.arrival < 0:
             yield f"scenario.requests[{i}]: lengths must be at least 1, and an arrival at least 0"

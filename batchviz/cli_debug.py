@@ -19,10 +19,9 @@ from batchviz.diff import first_difference
 from batchviz.presets import load_scenario
 from batchviz.scheduler import Policy
 from batchviz.trace import Trace
-from batchviz.trace_file import read_traces
+from batchviz.trace_file import is_trace, read_traces
 from batchviz.workload_file import Cut
 
-TRACE_ENDINGS = (".trace.json", ".trace.json.gz")
 SCRIPT_WIDTH = 140
 
 
@@ -32,7 +31,7 @@ class ScriptError(ValueError):
 
 def begin_session(name: str, policy: Policy, cut: Cut, options: RunOptions, terminal: Terminal) -> DebugSession:
     """A session over a saved trace, or over a scenario that is run now."""
-    if name.endswith(TRACE_ENDINGS):
+    if _is_trace_file(Path(name)):
         traces = read_traces(Path(name))
         chosen = next((trace for trace in traces if trace.config.policy is policy), traces[0])
         return DebugSession(TraceStart(chosen), chosen.config_at(0))
@@ -85,6 +84,13 @@ def tell_difference(first: Path, second: Path) -> bool:
         print(f"{path} ({config.policy}, {config.num_slots} slots):")
         print("\n".join(f"  - {line}" for line in lines) or "  nothing that the other did not decide as well")
     return True
+
+
+def _is_trace_file(path: Path) -> bool:
+    if path.suffix not in (".json", ".gz") or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return is_trace(file.read(200))
 
 
 def _only(path: Path) -> Trace:

@@ -19,13 +19,11 @@ from rich.text import Text
 from batchviz import debug_tables as tables
 from batchviz.breakpoints import FORMS, Breakpoint, parse_breakpoint
 from batchviz.debug_run import DebugError
-from batchviz.debug_words import number, optional, options_of, request_of
+from batchviz.debug_source import source_of_phase
+from batchviz.debug_words import config_of, number, request_of
 from batchviz.debugger import DebugSession, Phase, Stop
 from batchviz.explain import why
-from batchviz.prefill import PrefillMode
-from batchviz.runs import make_config
 from batchviz.scenario import shown_text
-from batchviz.scheduler import Policy
 from batchviz.trace import ArrivalUnit
 from batchviz.trace_file import write_traces
 
@@ -179,7 +177,7 @@ class Shell(cmd.Cmd):
 
     def do_source(self, _: str) -> None:
         """source: the functions of the phase on show, as they run"""
-        for line in tables.source_lines(self.current.phase):
+        for line in source_of_phase(self.current.phase).splitlines():
             self._say(line)
 
     def do_why(self, line: str) -> None:
@@ -200,22 +198,12 @@ class Shell(cmd.Cmd):
 
     def do_fork(self, line: str) -> None:
         """fork [POLICY] [slots=N] [prefill=MODE] [tokens=N] [kv=N]: the same past, then otherwise; `runs` lists both"""
-        words, options = options_of(line, ("slots", "prefill", "tokens", "kv"))
         config = self.current.trace.config if self.current.is_at_end else self.current.trace.config_at(self._step())
-        policy = Policy(words[0]) if words else config.policy
-        forked = self.current.fork(
-            make_config(
-                policy,
-                number(options.get("slots", str(config.num_slots))),
-                config.slot_capacity,
-                prefill=PrefillMode(options.get("prefill", config.prefill)),
-                max_batched_tokens=optional(options.get("tokens"), config.max_batched_tokens),
-                kv_budget_tokens=optional(options.get("kv"), config.kv_budget_tokens),
-            )
-        )
+        wanted = config_of(line, config)
+        forked = self.current.fork(wanted)
         self.sessions.append(forked)
         self.current = forked
-        self._say(f"run {len(self.sessions)}: the same {forked.num_steps} steps (checked), then {policy}")
+        self._say(f"run {len(self.sessions)}: the same {forked.num_steps} steps (checked), then {wanted.policy}")
 
     def do_runs(self, _: str) -> None:
         """runs: this run and its forks"""

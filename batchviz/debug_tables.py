@@ -6,14 +6,13 @@ shown as it is: control characters are taken out, and nothing of it is markup.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable, Iterator
 from types import MappingProxyType
 
 from rich.table import Table
 from rich.text import Text
 
-from batchviz import engine, explain, request, scheduler
+from batchviz import explain
 from batchviz.debugger import DebugSession, Phase
 from batchviz.scenario import shown_text
 from batchviz.trace import SlotPhase
@@ -28,24 +27,6 @@ COLOURS = MappingProxyType(
     }
 )
 MAX_ROWS = 40
-SOURCES = MappingProxyType(
-    {
-        Phase.ADMIT: (
-            scheduler.Scheduler.schedule,
-            scheduler.ContinuousScheduler.why_not_admit,
-            scheduler.StaticScheduler.why_not_admit,
-        ),
-        Phase.PACK: (scheduler._work,),
-        Phase.FORWARD: (engine.Engine.step,),
-        Phase.SAMPLE: (scheduler.Scheduler.update,),
-        Phase.FINISH: (request.Sequence.append,),
-        Phase.RELEASE: (
-            scheduler.Scheduler.release,
-            scheduler.ContinuousScheduler.may_release,
-            scheduler.StaticScheduler.may_release,
-        ),
-    }
-)
 
 
 def heading(session: DebugSession) -> str:
@@ -160,13 +141,6 @@ def time_line(session: DebugSession) -> str:
 
 def decision_lines(session: DebugSession) -> Iterator[str]:
     yield from explain.decisions(session.trace, session.facts())
-
-
-def source_lines(phase: Phase) -> Iterator[str]:
-    """The real functions of a phase, as they run."""
-    for function in SOURCES[phase]:
-        yield from inspect.getsource(function).splitlines()
-        yield ""
 
 
 def _share(seconds: float, total: float) -> str:

@@ -6,9 +6,17 @@ Owns: that. Must not know: commands, sessions. What cannot be read raises DebugE
 from __future__ import annotations
 
 import shlex
+from enum import StrEnum
+from typing import TypeVar
 
 from batchviz.debug_run import DebugError
+from batchviz.prefill import PrefillMode
+from batchviz.runs import make_config
 from batchviz.scenario import MAX_ID_CHARACTERS, MAX_LENGTH, MAX_PROMPT_CHARACTERS, ScenarioRequest, shown_text
+from batchviz.scheduler import Policy
+from batchviz.trace import RunConfig
+
+Kind = TypeVar("Kind", bound=StrEnum)
 
 
 def number(text: str, default: int | None = None) -> int:
@@ -39,6 +47,26 @@ def options_of(line: str, known: tuple[str, ...]) -> tuple[list[str], dict[str, 
         else:
             words.append(piece)
     return words, options
+
+
+def config_of(line: str, now: RunConfig) -> RunConfig:
+    """The configuration that `fork` describes; what it leaves out stays as it is now. Raises DebugError or ValueError."""
+    words, options = options_of(line, ("slots", "prefill", "tokens", "kv"))
+    return make_config(
+        _one_of(Policy, words[0], "a policy") if words else now.policy,
+        number(options.get("slots", str(now.num_slots))),
+        now.slot_capacity,
+        prefill=_one_of(PrefillMode, options["prefill"], "a prefill mode") if "prefill" in options else now.prefill,
+        max_batched_tokens=optional(options.get("tokens"), now.max_batched_tokens),
+        kv_budget_tokens=optional(options.get("kv"), now.kv_budget_tokens),
+    )
+
+
+def _one_of(kinds: type[Kind], word: str, what: str) -> Kind:
+    found = next((kind for kind in kinds if kind == word), None)
+    if found is None:
+        raise DebugError(f"{shown_text(word)} is not {what}; there are {', '.join(kinds)}")
+    return found
 
 
 def request_of(line: str, arrival: float) -> ScenarioRequest:

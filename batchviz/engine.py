@@ -63,6 +63,9 @@ class Engine:
         self._now_s = 0.0
         self._num_idle_steps = 0
 
+    def __repr__(self) -> str:
+        return f"<Engine: step {self._step} is next, {len(self._pending)} not arrived, {self._scheduler!r}>"
+
     @property
     def step_number(self) -> int:
         """The number of the step that comes next; equally, how many there have been."""

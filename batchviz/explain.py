@@ -156,7 +156,7 @@ def _seated(trace: Trace, config: RunConfig, facts: Facts, slot: SlotSnapshot) -
     output = facts.num_output.get(request.id, 0)
     finish = next((one for one in facts.snapshot.finished if one.request_id == request.id), None)
     if slot.phase is SlotPhase.HELD:
-        return f"{request.id} has ended and holds it: {_may_release(config, facts.snapshot)}"
+        return f"{request.id} has ended and holds it, since {_may_release(config, facts.snapshot).removeprefix('no: ')}"
     if slot.phase is SlotPhase.STALLED:
         rule = (
             "a prompt is read, and nobody decodes beside it"

@@ -70,7 +70,7 @@ class Request:
         return self.num_prompt_tokens + self.max_output_tokens
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Sequence:
     """The engine's progress on one request. Only the scheduler changes it."""
 
@@ -88,6 +88,11 @@ class Sequence:
     def __post_init__(self) -> None:
         self.num_prompt_tokens = self.request.num_prompt_tokens
         self.max_output_tokens = self.request.max_output_tokens
+
+    def __repr__(self) -> str:
+        place = "" if self.slot is None else f" in slot {self.slot}"
+        read = f"{self.num_computed_tokens} positions computed"
+        return f"<{self.request.id} {self.status}{place}: {read}, {len(self.output_token_ids)} of {self.max_output_tokens} tokens>"
 
     @property
     def is_prefilling(self) -> bool:

@@ -102,6 +102,10 @@ class Scheduler(ABC):
         self.kv_budget = math.inf if kv_budget_tokens is None else kv_budget_tokens
         self._num_admitted = 0
 
+    def __repr__(self) -> str:
+        seated = ", ".join("empty" if sequence is None else sequence.request.id for sequence in self.slots)
+        return f"<{self.policy}: slots [{seated}], {len(self.waiting)} wait>"
+
     @property
     def num_slots(self) -> int:
         return len(self.slots)
@@ -181,10 +185,7 @@ class Scheduler(ABC):
         return released
 
     def take_over(self, other: Scheduler) -> None:
-        """Goes on where another left off: its queue, its slots, its count of admissions.
-
-        Raises ValueError if a slot is occupied that this one does not have.
-        """
+        """Goes on where another left off. Raises ValueError if a slot is occupied that this one does not have."""
         highest = max((slot for slot, sequence in enumerate(other.slots) if sequence is not None), default=-1)
         if highest >= self.num_slots:
             raise ValueError(f"slot {highest} is occupied, so there must be at least {highest + 1} slots")

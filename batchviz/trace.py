@@ -112,6 +112,14 @@ class StepSnapshot(NamedTuple):
     def end_s(self) -> float:
         return self.start_s + self.duration_s
 
+    def __str__(self) -> str:
+        """One line of the text picture: `for snapshot in engine.run(): print(snapshot)` draws it, a step a line."""
+        mark = {SlotPhase.HELD: "░", SlotPhase.STALLED: "-", SlotPhase.PREFILL: "▸"}
+        cells = (f"{mark.get(slot.phase, '')}{slot.request_id or '·'}"[:9] for slot in self.slots)
+        ended = ", ".join(finish.request_id for finish in self.finished)
+        line = f"step {self.step:>4} │ " + " ".join(f"{cell:<9}" for cell in cells) + f"│ {self.num_waiting} wait"
+        return line + (f", {ended} finished" if ended else "")
+
 
 @dataclass(frozen=True, slots=True)
 class TracedRequest:

@@ -23,6 +23,8 @@ from batchviz.trace import StepSnapshot, Trace
 
 TRACE_SCHEMA = "batchviz-trace/1"
 BUNDLE_SCHEMA = "batchviz-bundle/1"
+TRACE_MARKS = (b'"batchviz-trace/', b'"batchviz-bundle/')
+GZIP_MARK = b"\x1f\x8b"
 MAX_FILE_BYTES = 5_000_000
 MAX_UNPACKED_BYTES = 50_000_000
 TIME_FIELDS = ("start_s", "schedule_s", "forward_s", "sample_s")
@@ -115,11 +117,16 @@ def read_traces(path: Path) -> tuple[Trace, ...]:
     return traces_from_bytes(raw, name=str(path))
 
 
+def is_trace(raw: bytes) -> bool:
+    """Whether a file's first bytes look like a trace's or a bundle's, packed or not; nothing is validated."""
+    return raw[:2] == GZIP_MARK or any(mark in raw[:200] for mark in TRACE_MARKS)
+
+
 def traces_from_bytes(raw: bytes, *, name: str = "the trace") -> tuple[Trace, ...]:
     """The same for bytes in hand, such as an upload."""
     if not raw.strip():
         raise TraceError(f"{name} is empty")
-    if raw[:2] == b"\x1f\x8b":
+    if raw[:2] == GZIP_MARK:
         try:
             with gzip.GzipFile(fileobj=io.BytesIO(raw)) as unpacker:
                 raw = unpacker.read(MAX_UNPACKED_BYTES + 1)

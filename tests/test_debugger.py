@@ -225,3 +225,15 @@ def test_whatever_people_do_every_rule_of_scheduling_holds(
     trace = to_the_end(session)
     assert check_trace(trace) == []
     assert trace.status is TraceStatus.COMPLETE
+
+
+def test_a_fork_goes_on_counting_whose_turn_it_is() -> None:
+    """Chunked prefill feeds whoever was admitted first; a newcomer after a fork comes after those who read already."""
+    requests = tuple(ScenarioRequest(f"r{i}", 4, prompt_tokens=40, output_tokens=4) for i in range(3))
+    chunked = make_config(Policy.CONTINUOUS, 3, 256, prefill=PrefillMode.CHUNKED, max_batched_tokens=50)
+    session = DebugSession(ScriptedStart(Scenario("long", "Long", requests), 256), chunked)
+    session.step()
+    wider = make_config(Policy.CONTINUOUS, 4, 256, prefill=PrefillMode.CHUNKED, max_batched_tokens=50)
+    forked = session.fork(wider)
+    forked.inject(ScenarioRequest("x", 4, prompt_tokens=40, output_tokens=4, arrival=1))
+    assert check_trace(to_the_end(forked)) == []

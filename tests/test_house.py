@@ -45,7 +45,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("model.",),
     ("export.",),
     ("runs",),
-    ("recordings", "together", "debug_start", "diff"),
+    ("recordings", "together", "debug_start", "diff", "debug_source", "debug_registry"),
     ("jobs",),
     ("live", "worker", "serve"),
     ("cli_runs", "worker_child", "debug_model"),
@@ -58,12 +58,12 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("ui.theme", "ui.words"),
     ("ui.charts", "ui.player"),
     ("ui.series_charts", "ui.state"),
-    ("ui.source", "ui.knobs", "ui.chart_data", "ui.chat"),
+    ("ui.source", "ui.debug_views", "ui.knobs", "ui.chart_data", "ui.chat"),
     ("ui.address", "ui.prompts", "ui.first_page"),
     ("ui.figures", "ui.files"),
     ("ui.", "ui.live_panel"),
     ("ui.pages.",),
-    ("ui.pages.compare", "ui.pages.what_is_real"),
+    ("ui.pages.compare", "ui.pages.what_is_real", "ui.pages.debug"),
     ("__main__",),
 )
 

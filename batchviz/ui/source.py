@@ -25,7 +25,7 @@ from batchviz.scenario import MAX_SLOTS, Scenario, ScenarioError, ScenarioReques
 from batchviz.scenario_file import dump_scenario, parse_scenario
 from batchviz.scheduler import Policy
 from batchviz.trace import RunConfig, ScenarioRecord, Trace, TraceStatus
-from batchviz.trace_file import TraceError, bundle_to_json, traces_from_bytes, traces_from_json
+from batchviz.trace_file import TraceError, bundle_to_json, is_trace, traces_from_bytes, traces_from_json
 from batchviz.ui import state
 from batchviz.workload_file import WORKLOAD_SUFFIXES, Cut, parse_workload
 
@@ -34,7 +34,6 @@ OWN_SCENARIO = "own_scenario"  # YAML text
 OWN_TRACES = "own_traces"  # JSON text of a bundle; then OWN_SCENARIO is None
 OWN_NAME = "own_name"  # str: how the file was called
 WORKLOAD_CUT = Cut(limit=200, max_total_tokens=DEFAULT_SLOT_CAPACITY)  # what of a recorded workload is taken
-TRACE_MARKS = (b'"batchviz-trace/', b'"batchviz-bundle/')
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,14 +169,13 @@ def _is_whole(tokens: str) -> bool:
 
 def take_file(content: bytes, name: str) -> None:
     """An uploaded trace, bundle or scenario becomes this session's own. Raises TraceError or ScenarioError: one sentence."""
-    is_trace = content[:2] == b"\x1f\x8b" or any(mark in content[:200] for mark in TRACE_MARKS)
-    if not is_trace:
+    if not is_trace(content):
         take_scenario(_scenario_from(content, name), name)
         return
     traces = traces_from_bytes(content, name=name)
     if not all(trace.steps for trace in traces):
         raise TraceError(f"{name} holds a run without a single step; there is nothing to show")
-    wide = next((trace for trace in traces if not 1 <= trace.config.num_slots <= MAX_SLOTS), None)
+    wide = next((trace for trace in traces if not 1 <= trace.num_slots <= MAX_SLOTS), None)
     if wide is not None:
         raise TraceError(f"{name} has {wide.config.num_slots:,} slots; this page shows at most {MAX_SLOTS}")
     traces = tuple(map(as_recorded, traces))
