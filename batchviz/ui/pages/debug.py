@@ -21,6 +21,7 @@ from batchviz.recordings import load_recording
 from batchviz.runs import DEFAULT_SLOT_CAPACITY, make_config
 from batchviz.scenario import MAX_SLOTS
 from batchviz.scheduler import Policy
+from batchviz.timeline import letter
 from batchviz.ui import address, state
 from batchviz.ui.debug_views import VIEWS
 from batchviz.ui.player import show_player
@@ -31,6 +32,7 @@ DESK = "debug_desk"  # str: the key of this visitor's desk
 PRESET, POLICY, SLOTS = "debug_preset", "debug_policy", "debug_slots"
 NUM_MOVES = "debug_moves"  # int: grows whenever the board is to show another step
 CLOSED = "The session was closed, since nobody used it for ten minutes. Here is a new one."
+MAX_NAMED = 12
 FEW_STEPS = 1_000  # `to the end` and a breakpoint look no further at once
 
 
@@ -51,12 +53,13 @@ def debug_page() -> None:
     )
     desk = _desk()
     _show_choice()
+    _show_buttons(desk)
     board, views = st.columns([1.25, 1], gap="large")
     with board:
         _show_board(desk)
-        _show_buttons(desk)
     with views:
         view = st.segmented_control("What to see", list(VIEWS), default="Decisions", key="debug_view", required=True)
+        st.caption(_names(desk))
         VIEWS[view or "Decisions"](desk.current)
     _show_changes(desk)
 
@@ -114,6 +117,13 @@ def _show_board(desk: Desk) -> None:
     show_player(playback(traces[-2:], run_id=run_id, version=desk.current.num_steps), key="debug_player", seek=seek)
 
 
+def _names(desk: Desk) -> str:
+    """Which letter of the board is which request."""
+    ids = [request.id for request in desk.current.trace.scenario.requests]
+    named = [f"**{letter(place)}** {state.plain(request_id)}" for place, request_id in enumerate(ids[:MAX_NAMED])]
+    return " · ".join(named) + (f" and {len(ids) - MAX_NAMED} more" if len(ids) > MAX_NAMED else "")
+
+
 def _is_beside(desk: Desk) -> bool:
     return len(desk.sessions) > 1 and bool(st.session_state.get("debug_beside", True))
 
@@ -126,7 +136,7 @@ def _show_buttons(desk: Desk) -> None:
         ("Into", ":material/subdirectory_arrow_right:", lambda: session.step_into(), "i", not session.has_more),
         ("Step", ":material/skip_next:", lambda: session.step(), "n", not session.has_more),
         ("Next event", ":material/fast_forward:", lambda: session.next_event(), "e", not session.has_more),
-        ("Continue", ":material/play_arrow:", partial(_continue, desk), "c", not session.has_more),
+        ("Continue", ":material/play_arrow:", partial(_continue, desk), "g", not session.has_more),
         ("Reverse", ":material/fast_rewind:", partial(_reverse, desk), None, session.shown == 0),
     )
     for column, (label, icon, deed, key, disabled) in zip(columns, buttons, strict=True):
