@@ -7,6 +7,7 @@ import random
 import pytest
 import torch
 
+from batchviz.engine import Engine
 from batchviz.model.load import LoadedModel
 from batchviz.request import Request
 from batchviz.scheduler import Policy
@@ -40,7 +41,7 @@ def test_the_requests_are_told_apart_by_their_answers(alone: tuple[WatchedRunner
     assert max(len(set(ids)) for ids in tokens.values()) > 5
 
 
-@pytest.mark.parametrize("num_slots", range(1, 9))
+@pytest.mark.parametrize("num_slots", [*range(1, 9), 16, 32])
 @pytest.mark.parametrize("policy", [Policy.STATIC, Policy.CONTINUOUS])
 def test_no_policy_and_no_slot_count_changes_a_bit(
     tiny: LoadedModel, alone: tuple[WatchedRunner, dict[str, list[int]]], policy: Policy, num_slots: int
@@ -71,6 +72,19 @@ def test_neighbours_that_come_and_go_change_no_bit(
         ]
         runner, _ = run(tiny, Policy.CONTINUOUS, 4, [*others[:5], requests()[5], *others[5:]])
         assert same_bits({"r5": runner.logits["r5"]}, {"r5": alone[0].logits["r5"]})
+
+
+@pytest.mark.parametrize("policy", [Policy.STATIC, Policy.CONTINUOUS])
+def test_a_user_who_leaves_changes_no_bit_of_anybody_else(
+    tiny: LoadedModel, alone: tuple[WatchedRunner, dict[str, list[int]]], policy: Policy
+) -> None:
+    def leave(engine: Engine) -> None:
+        if engine.step_number in (1, 4):
+            engine.abort("r2" if engine.step_number == 1 else "r6")
+
+    runner, _ = run(tiny, policy, 4, requests(), before_step=leave)
+    staying = [name for name in alone[0].logits if name not in ("r2", "r6")]
+    assert same_bits({name: runner.logits[name] for name in staying}, {name: alone[0].logits[name] for name in staying})
 
 
 @pytest.mark.parametrize("pieces", [(1,), (7,), (64,), (100, 1, 29), (256,)], ids=str)

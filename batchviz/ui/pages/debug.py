@@ -130,7 +130,7 @@ def _is_beside(desk: Desk) -> bool:
 
 def _show_buttons(desk: Desk) -> None:
     session = desk.current
-    columns = st.columns(6)
+    row = st.container(horizontal=True, key="debug_buttons")
     buttons = (
         ("Back", ":material/skip_previous:", lambda: session.back(), "b", session.shown == 0),
         ("Into", ":material/subdirectory_arrow_right:", lambda: session.step_into(), "i", not session.has_more),
@@ -139,14 +139,13 @@ def _show_buttons(desk: Desk) -> None:
         ("Continue", ":material/play_arrow:", partial(_continue, desk), "g", not session.has_more),
         ("Reverse", ":material/fast_rewind:", partial(_reverse, desk), None, session.shown == 0),
     )
-    for column, (label, icon, deed, key, disabled) in zip(columns, buttons, strict=True):
-        column.button(
+    for label, icon, deed, key, disabled in buttons:
+        row.button(
             label,
             icon=icon,
             key=f"debug_{label}",
             shortcut=key,
             disabled=disabled,
-            width="stretch",
             on_click=_do,
             args=(desk, deed),
         )
