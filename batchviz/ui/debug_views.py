@@ -11,9 +11,13 @@ from types import MappingProxyType
 import streamlit as st
 
 from batchviz import explain
+from batchviz.batch_picture import attention_mask, padding
 from batchviz.debug_source import source_of_phase
 from batchviz.debugger import DebugSession
 from batchviz.ui import state
+from batchviz.ui.charts import frame
+from batchviz.ui.mask_chart import MASK_COLUMNS, mask_spec
+from batchviz.ui.theme import REQUEST_COLOURS
 
 
 def _decisions(session: DebugSession) -> None:
@@ -46,6 +50,29 @@ def _batch(session: DebugSession) -> None:
         ],
         hide_index=True,
         key="debug_batch",
+    )
+
+
+def _attention(session: DebugSession) -> None:
+    trace, facts = session.trace, session.facts()
+    counted = padding(facts)
+    if not counted.num_sequences:
+        st.caption("This step fed no token.")
+        return
+    order = {request.id: place for place, request in enumerate(trace.scenario.requests)}
+    rows = [
+        one._asdict() | {"phase": str(one.phase), "colour": order[one.request_id] % len(REQUEST_COLOURS)}
+        for one in attention_mask(trace, facts)
+    ]
+    st.caption(
+        f"{counted.rows:,} rows, one for each token fed, share every linear layer. In attention a row looks only at the "
+        f"{'keys of its own slot' if counted.num_sequences > 1 else 'keys of its slot'}: the coloured part of its line."
+    )
+    words = f"Attention mask: {counted.rows} rows over {counted.keys} keys of {counted.num_sequences} sequences."
+    st.vega_lite_chart(frame(rows, MASK_COLUMNS), mask_spec(), key="debug_mask", height=320, alt=words)
+    st.caption(
+        f"Padded to one length the same batch would be {counted.padded_rows:,} rows instead of {counted.rows:,}, over "
+        f"{counted.padded_keys:,} keys instead of {counted.keys:,}."
     )
 
 
@@ -113,5 +140,13 @@ def _source(session: DebugSession) -> None:
 
 
 VIEWS: MappingProxyType[str, Callable[[DebugSession], None]] = MappingProxyType(
-    {"Decisions": _decisions, "Queue": _queue, "Batch": _batch, "KV cache": _kv, "Time": _time, "Source": _source}
+    {
+        "Decisions": _decisions,
+        "Queue": _queue,
+        "Batch": _batch,
+        "Attention": _attention,
+        "KV cache": _kv,
+        "Time": _time,
+        "Source": _source,
+    }
 )

@@ -37,3 +37,7 @@ PHASE_COLOURS = MappingProxyType(
 KV_COLOURS = MappingProxyType({"used": DECODE, "reserved and unused": EMPTY})
 CURSOR = "#D55E00"
 POLICY_COLOURS = MappingProxyType({"left": WITHHELD, "middle": PREFILL, "right": DECODE})
+# Requests, as in the player (assets/player/colours.css), in the order of the scenario; a test holds the two together.
+REQUEST_COLOURS = (
+    "#0072b2", "#e69f00", "#00805c", "#cc79a7", "#56b4e9", "#c25100", "#7a5ea8", "#d9c52b", "#8a5a3c", "#66761c",
+)  # fmt: skip
