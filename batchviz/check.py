@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from batchviz.check_rules import Seat, Seats, feeds, reason_to_wait
+from batchviz.check_any import AnyPolicyCheck
+from batchviz.check_rules import Seat, Seats, check_slot, feeds, reason_to_wait
 from batchviz.request import FinishReason
 from batchviz.scheduler import Policy, WaitReason
 from batchviz.trace import (
     ArrivalUnit,
     RunConfig,
     SlotPhase,
-    SlotSnapshot,
     StepSnapshot,
     Trace,
     TracedRequest,
@@ -61,10 +61,17 @@ class _Replay:
 
 
 def check_trace(trace: Trace) -> list[str]:
-    """Returns what is wrong, one sentence each, first things first; an empty list if every rule holds."""
+    """Returns what is wrong, one sentence each, first things first; an empty list if every rule holds.
+
+    A run of somebody's own policy is held to what holds for any.
+    """
     problems = list(_check_header(trace))
     if problems:
         return problems
+    if trace.config.policy_class:
+        any_policy = AnyPolicyCheck(trace.scenario.requests, trace.config)
+        found = ((number, any_policy.take(snapshot)) for number, snapshot in enumerate(trace.steps))
+        return [f"steps[{number}]: {problem}" for number, problem in found if problem is not None][:1]
     replay = _Replay(trace, {request.id: request for request in trace.scenario.requests})
     replay.seats = [None] * trace.config_at(0).num_slots
     for number, snapshot in enumerate(trace.steps):
@@ -221,33 +228,7 @@ def _check_admissions(replay: _Replay, snapshot: StepSnapshot) -> Iterator[str]:
 def _check_slots(replay: _Replay, snapshot: StepSnapshot) -> Iterator[str]:
     fed = feeds(replay.config, replay.seats)
     for slot, seat in enumerate(replay.seats):
-        yield from _check_slot(seat, snapshot.slots[slot], fed.get(slot, 0), f"slots[{slot}]")
-
-
-def _check_slot(seat: Seat | None, shown: SlotSnapshot, feed: int, place: str) -> Iterator[str]:
-    if seat is None:
-        if shown.phase is not SlotPhase.EMPTY or shown.request_id is not None or shown.num_tokens:
-            yield f"{place} is {shown.phase} with {shown.request_id!r}; nobody sits there"
-        return
-    if shown.request_id != seat.request.id:
-        yield f"{place} shows {shown.request_id!r}; {seat.request.id!r} sits there"
-        return
-    reads = seat.reads
-    working = SlotPhase.PREFILL if reads else SlotPhase.DECODE
-    expected = SlotPhase.HELD if seat.done else working if feed else SlotPhase.STALLED
-    if shown.phase is not expected:
-        yield f"{place} is {shown.phase}; by the steps before it is {expected}"
-        return
-    if not feed:
-        if shown.num_tokens or shown.token_id is not None:
-            yield f"{place} is {shown.phase} and yet works"
-        return
-    if (shown.position, shown.num_tokens) != (seat.num_computed, feed):
-        yield f"{place} feeds {shown.num_tokens} from position {shown.position}; expected {feed} from {seat.num_computed}"
-    if shown.token_id is not None and reads > feed:
-        yield f"{place} gets a token before its whole prompt is read"
-    seat.num_computed += shown.num_tokens
-    seat.num_output += shown.token_id is not None
+        yield from check_slot(seat, snapshot.slots[slot], fed.get(slot, 0), f"slots[{slot}]")
 
 
 def _check_endings(replay: _Replay, snapshot: StepSnapshot) -> Iterator[str]:

@@ -1,16 +1,17 @@
 """What the rules of a step allow, said again without the scheduler: the arithmetic behind `check.py`.
 
-Owns: who is admitted, who is fed how much, why the head waits. Must not know: the scheduler's code, whole traces.
+Owns: who is admitted, who is fed how much, what a slot then shows, why the head waits. Must not know: the scheduler's code, whole traces.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from batchviz.prefill import PrefillMode
 from batchviz.scheduler import Policy, WaitReason
-from batchviz.trace import RunConfig, TracedRequest
+from batchviz.trace import RunConfig, SlotPhase, SlotSnapshot, TracedRequest
 
 
 @dataclass
@@ -76,3 +77,30 @@ def feeds(config: RunConfig, seats: Seats) -> dict[int, int]:
             shares[slot] = min(seat.reads, left)
             left -= shares[slot]
     return shares
+
+
+def check_slot(seat: Seat | None, shown: SlotSnapshot, feed: int, place: str) -> Iterator[str]:
+    """What is wrong with a slot that should be fed so many tokens; then counts what it was fed."""
+    if seat is None:
+        if shown.phase is not SlotPhase.EMPTY or shown.request_id is not None or shown.num_tokens:
+            yield f"{place} is {shown.phase} with {shown.request_id!r}; nobody sits there"
+        return
+    if shown.request_id != seat.request.id:
+        yield f"{place} shows {shown.request_id!r}; {seat.request.id!r} sits there"
+        return
+    reads = seat.reads
+    working = SlotPhase.PREFILL if reads else SlotPhase.DECODE
+    expected = SlotPhase.HELD if seat.done else working if feed else SlotPhase.STALLED
+    if shown.phase is not expected:
+        yield f"{place} is {shown.phase}; by the steps before it is {expected}"
+        return
+    if not feed:
+        if shown.num_tokens or shown.token_id is not None:
+            yield f"{place} is {shown.phase} and yet works"
+        return
+    if (shown.position, shown.num_tokens) != (seat.num_computed, feed):
+        yield f"{place} feeds {shown.num_tokens} from position {shown.position}; expected {feed} from {seat.num_computed}"
+    if shown.token_id is not None and reads > feed:
+        yield f"{place} gets a token before its whole prompt is read"
+    seat.num_computed += shown.num_tokens
+    seat.num_output += shown.token_id is not None

@@ -41,6 +41,7 @@ from batchviz.cli_options import (
 from batchviz.cli_runs import Knobs, RunOptions, Terminal, make_traces
 from batchviz.export.compare_json import to_compare
 from batchviz.export.text import to_text
+from batchviz.own_policy import OwnPolicy, find_policy
 from batchviz.presets import list_presets, list_scripted_presets, load_scenario
 from batchviz.recordings import has_recording
 from batchviz.request import SamplingParams
@@ -64,7 +65,9 @@ app = typer.Typer(
 def compare(
     scenario: ScenarioArgument,
     runner: RunnerOption = None,
-    policies: Annotated[str | None, typer.Option(help="Comma-separated: sequential, static, continuous.")] = None,
+    policies: Annotated[
+        str | None, typer.Option(help="sequential, static, continuous, module:Class; with commas.")
+    ] = None,
     slots: SlotsOption = None,
     slot_capacity: CapacityOption = 1024,
     prefill: PrefillOption = None,
@@ -253,15 +256,17 @@ def _write(path: Path, traces: tuple[Trace, ...]) -> None:
         print(f"{path} has {size:,} bytes; {advice} {MAX_FILE_BYTES:,}", file=sys.stderr)
 
 
-def _policies(text: str | None, scenario: Scenario) -> tuple[Policy, ...]:
+def _policies(text: str | None, scenario: Scenario) -> tuple[Policy | OwnPolicy, ...]:
     if text is None:
         return scenario.policies
     names = [name.strip() for name in text.split(",")]
-    unknown = [name for name in names if name not in list(Policy)]
+    unknown = [name for name in names if name not in list(Policy) and ":" not in name]
     if unknown or len(set(names)) != len(names):
         what = f"{unknown[0]!r} is not a policy" if unknown else "a policy is named twice"
-        raise ValueError(f"--policies: {what}; choose from {', '.join(Policy)}, each once, with commas between")
-    return tuple(Policy(name) for name in names)
+        raise ValueError(
+            f"--policies: {what}; choose from {', '.join(Policy)} or your own as module:Class, each once, with commas between"
+        )
+    return tuple(find_policy(name) if ":" in name else Policy(name) for name in names)
 
 
 def _preset(scenario: Scenario) -> dict[str, object]:

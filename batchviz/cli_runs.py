@@ -8,8 +8,8 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import TracebackType
 from typing import Self
@@ -17,13 +17,15 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from batchviz.check_any import AnyPolicyCheck
+from batchviz.own_policy import OwnPolicy, OwnPolicyError, describe
 from batchviz.prefill import PrefillMode
 from batchviz.recordings import has_recording, load_recording
 from batchviz.request import SamplingParams
 from batchviz.runs import Run, replay_run, scenario_config, scripted_run
 from batchviz.scenario import Scenario, ScenarioError, shown_text
-from batchviz.scheduler import Policy
-from batchviz.trace import RunConfig, Trace, TraceStatus
+from batchviz.scheduler import Policy, Scheduler
+from batchviz.trace import RunConfig, StepSnapshot, Trace, TraceStatus
 
 
 class RunnerChoice(StrEnum):
@@ -124,21 +126,26 @@ class Terminal:
 
 
 def make_traces(
-    scenario: Scenario, policies: Sequence[Policy], options: RunOptions, terminal: Terminal
+    scenario: Scenario, policies: Sequence[Policy | OwnPolicy], options: RunOptions, terminal: Terminal
 ) -> tuple[Trace, ...]:
-    """Runs every policy in turn. After Ctrl-C: the finished runs, and the interrupted one as far as it came."""
+    """Runs every policy in turn. After Ctrl-C: the finished runs, and the interrupted one as far as it came.
+
+    One of one's own is held to the rules at every step; the first that is broken ends it, with OwnPolicyError.
+    """
     if options.knobs.group_timeout and Policy.STATIC not in policies:
-        raise ValueError(f"--group-timeout belongs to the policy static; the policy here is {', '.join(policies)}")
-    configs = [options.knobs.config(scenario, policy) for policy in policies]
+        named = ", ".join(policy.name if isinstance(policy, OwnPolicy) else policy for policy in policies)
+        raise ValueError(f"--group-timeout belongs to the policy static; the policy here is {named}")
+    configs = [(_config(scenario, policy, options.knobs), policy) for policy in policies]
     traces: list[Trace] = []
     start = _starter(scenario, options, terminal)
-    for config in configs:
-        run = start(config)
+    for config, policy in configs:
+        own = policy if isinstance(policy, OwnPolicy) else None
+        run = start(config, own.make(config) if own is not None else None)
+        steps = run_steps(run) if own is None else checked_steps(run, own, config)
         try:
-            while run.has_work:
-                snapshot = run.step()
+            for snapshot in steps:
                 if snapshot.step % 16 == 0:
-                    terminal.progress(f"{config.policy}: step {snapshot.step}", None)
+                    terminal.progress(f"{config.name}: step {snapshot.step}", None)
         except KeyboardInterrupt:
             traces.append(run.trace(TraceStatus.CANCELLED, "interrupted"))
             break
@@ -146,14 +153,42 @@ def make_traces(
     return tuple(traces)
 
 
-def _starter(scenario: Scenario, options: RunOptions, terminal: Terminal) -> Callable[[RunConfig], Run]:
+def run_steps(run: Run) -> Iterator[StepSnapshot]:
+    """Every step, as it is made."""
+    while run.has_work:
+        yield run.step()
+
+
+def checked_steps(run: Run, own: OwnPolicy, config: RunConfig) -> Iterator[StepSnapshot]:
+    """The same, held to what no policy may break. Raises OwnPolicyError with the step and the rule."""
+    check = AnyPolicyCheck(run.trace().scenario.requests, config)
+    while run.has_work:
+        number = run.step_number
+        try:
+            snapshot = run.step()
+        except Exception as error:  # their code
+            raise OwnPolicyError(f"{own.name} failed at step {number}: {describe(error)}") from error
+        if (problem := check.take(snapshot)) is not None:
+            raise OwnPolicyError(f"{own.name} breaks a rule at step {number}: {problem}")
+        yield snapshot
+
+
+def _config(scenario: Scenario, policy: Policy | OwnPolicy, knobs: Knobs) -> RunConfig:
+    if isinstance(policy, OwnPolicy):
+        return replace(knobs.config(scenario, policy.base), policy_class=policy.name)
+    return knobs.config(scenario, policy)
+
+
+def _starter(
+    scenario: Scenario, options: RunOptions, terminal: Terminal
+) -> Callable[[RunConfig, Scheduler | None], Run]:
     """How to begin a run of this scenario with the chosen runner."""
     runner = choose_runner(scenario, options.runner)
     if runner is RunnerChoice.SCRIPTED:
-        return lambda config: scripted_run(scenario, config)
+        return lambda config, scheduler: scripted_run(scenario, config, scheduler)
     if runner is RunnerChoice.RECORDED:
         recordings = recording_of(scenario)
-        return lambda config: replay_run(recordings, config)
+        return lambda config, scheduler: replay_run(recordings, config, scheduler)
 
     from batchviz.live import LiveModel  # loads torch
 
@@ -165,7 +200,7 @@ def _starter(scenario: Scenario, options: RunOptions, terminal: Terminal) -> Cal
         progress=terminal.progress,
     )
     record = live.prepare(scenario, options.knobs.slot_capacity, options.sampling)
-    return lambda config: live.start(record, config)
+    return lambda config, scheduler: live.start(record, config, scheduler=scheduler)
 
 
 def recording_of(scenario: Scenario) -> tuple[Trace, ...]:

@@ -6,6 +6,7 @@ Owns: the sentences of `decisions` and `why`, and PackedRow. Must not know: engi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from batchviz.request import FinishReason
 from batchviz.scheduler import Policy, WaitReason
 from batchviz.trace import RunConfig, SlotPhase, SlotSnapshot, StepSnapshot, Trace, TracedRequest
 
+MAX_NAMED = 20  # of those who wait
 END_WORDS = MappingProxyType(
     {
         FinishReason.STOP: "it sampled an end token",
@@ -71,8 +73,10 @@ def decisions(trace: Trace, facts: Facts) -> Iterator[str]:
     yield f"may the first in the queue sit down? {_may_admit(config, facts)}"
     for admission in snapshot.admitted:
         yield f"{admission.request_id} was admitted to slot {admission.slot}: first in the queue, lowest free slot"
-    for request_id in facts.waiting_since:
+    for request_id in islice(facts.waiting_since, MAX_NAMED):
         yield why(trace, facts, request_id)
+    if facts.num_waiting > MAX_NAMED:
+        yield f"{facts.num_waiting - MAX_NAMED:,} more wait behind them: first come, first served"
     for slot, shown in enumerate(snapshot.slots):
         if shown.request_id is not None:
             yield f"slot {slot}: {_seated(trace, config, facts, shown)}"

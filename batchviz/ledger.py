@@ -18,7 +18,7 @@ class Facts(NamedTuple):
     snapshot: StepSnapshot
     waiting_since: Mapping[str, int]  # who waits, in order -> the step of its arrival
     kv_used: tuple[int, ...]  # of each slot: positions whose keys and values are there; 0 where nobody sits
-    num_output: Mapping[str, int]  # of everybody who has sat: tokens sampled so far
+    num_output: Mapping[str, int]  # of everybody who sits: tokens sampled so far
     first_tokens: tuple[str, ...]  # who got its first token in this step
 
     @property
@@ -41,6 +41,7 @@ class Ledger:
     def __init__(self) -> None:
         self._facts: list[Facts] = []
         self._queue: dict[str, int] = {}
+        self._shown_queue: Mapping[str, int] = MappingProxyType({})  # as it is; made anew only when it changes
         self._computed: dict[str, int] = {}
         self._num_output: dict[str, int] = {}
 
@@ -52,9 +53,12 @@ class Ledger:
 
     def append(self, snapshot: StepSnapshot) -> Facts:
         """Takes the next step's snapshot."""
-        self._queue.update(dict.fromkeys(snapshot.arrived, snapshot.step))
-        for request_id in (*snapshot.aborted, *(admission.request_id for admission in snapshot.admitted)):
-            self._queue.pop(request_id, None)
+        leaving = (*snapshot.aborted, *(admission.request_id for admission in snapshot.admitted))
+        if snapshot.arrived or leaving:
+            self._queue.update(dict.fromkeys(snapshot.arrived, snapshot.step))
+            for request_id in leaving:
+                self._queue.pop(request_id, None)
+            self._shown_queue = MappingProxyType(self._queue.copy())
         first_tokens: list[str] = []
         for slot in snapshot.slots:
             if slot.request_id is None:
@@ -68,9 +72,15 @@ class Ledger:
                     first_tokens.append(slot.request_id)
         facts = Facts(
             snapshot=snapshot,
-            waiting_since=MappingProxyType(self._queue.copy()),
+            waiting_since=self._shown_queue,
             kv_used=tuple(self._computed.get(slot.request_id or "", 0) for slot in snapshot.slots),
-            num_output=MappingProxyType(self._num_output.copy()),
+            num_output=MappingProxyType(
+                {
+                    slot.request_id: self._num_output.get(slot.request_id, 0)
+                    for slot in snapshot.slots
+                    if slot.request_id is not None
+                }
+            ),
             first_tokens=tuple(first_tokens),
         )
         self._facts.append(facts)

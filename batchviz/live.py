@@ -22,6 +22,7 @@ from batchviz.request import GREEDY, SamplingParams
 from batchviz.runner import ModelRunner
 from batchviz.runs import Run, request_from, scenario_record
 from batchviz.scenario import Scenario, ScenarioError, ScenarioRequest, check_fits, shown_text
+from batchviz.scheduler import Scheduler
 from batchviz.trace import Origin, RunConfig, RunnerKind, ScenarioRecord, Seconds, TracedRequest
 
 
@@ -88,6 +89,7 @@ class LiveModel:
         *,
         most_slots: int = 0,
         watch: Callable[[TorchRunner], ModelRunner] = lambda runner: runner,
+        scheduler: Scheduler | None = None,
     ) -> Run:
         """A run that is ready to step. The KV cache holds what this scenario needs, or `room` positions a slot; it has
         `most_slots` slots if that is more than the configuration's. `watch` may put something around the runner.
@@ -102,6 +104,7 @@ class LiveModel:
             watch(self.loaded.make_runner(max(config.num_slots, most_slots), max([*fitting, room]), self._clock)),
             detokenizer=self.loaded.make_detokenizer(),
             clock=self._clock,
+            scheduler=scheduler,
         )
 
     def origin(self) -> Origin:

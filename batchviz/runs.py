@@ -34,7 +34,10 @@ DEFAULT_SLOT_CAPACITY = 1024
 
 
 class Run:
-    """One policy's run in progress. `step()` while `has_work`; `trace()` at any time."""
+    """One policy's run in progress. `step()` while `has_work`; `trace()` at any time.
+
+    `scheduler` is one of one's own, where the configuration names it (`policy_class`).
+    """
 
     def __init__(
         self,
@@ -46,6 +49,7 @@ class Run:
         *,
         detokenizer: Detokenizer | None = None,
         clock: Callable[[], float] = no_clock,
+        scheduler: Scheduler | None = None,
     ) -> None:
         self._record = record
         self._config = config
@@ -53,7 +57,7 @@ class Run:
         self._steps: list[StepSnapshot] = []
         self._forks: list[Fork] = []
         self.engine = Engine(
-            scheduler_of(config),
+            scheduler or scheduler_of(config),
             runner,
             slot_capacity=config.slot_capacity,
             detokenizer=detokenizer,
@@ -187,16 +191,16 @@ def scenario_config(
     )
 
 
-def scripted_run(scenario: Scenario, config: RunConfig) -> Run:
+def scripted_run(scenario: Scenario, config: RunConfig, scheduler: Scheduler | None = None) -> Run:
     """Lengths alone, no model. Raises ScenarioError for a request without an exact `output_tokens`."""
     cost = StepCost()
     record = scenario_record(scenario, _length_only(scenario, config.slot_capacity))
     requests = [request_from(traced, frozenset()) for traced in record.requests]
     origin = Origin(RunnerKind.SCRIPTED, Seconds.MODELLED, cost=(cost.base_s, cost.row_s))
-    return Run(record, requests, config, origin, ScriptedRunner(cost))
+    return Run(record, requests, config, origin, ScriptedRunner(cost), scheduler=scheduler)
 
 
-def replay_run(recordings: Sequence[Trace], config: RunConfig) -> Run:
+def replay_run(recordings: Sequence[Trace], config: RunConfig, scheduler: Scheduler | None = None) -> Run:
     """The recorded tokens under this configuration. Seconds are modelled from what the recorded steps cost.
 
     Takes one or more recordings of the same scenario, all complete. Raises ValueError if they are not.
@@ -217,7 +221,7 @@ def replay_run(recordings: Sequence[Trace], config: RunConfig) -> Run:
         seconds=Seconds.MODELLED,
         cost=(round(cost.base_s, 6), round(cost.row_s, 6)),
     )
-    return Run(first.scenario, requests, config, origin, runner, detokenizer=runner)
+    return Run(first.scenario, requests, config, origin, runner, detokenizer=runner, scheduler=scheduler)
 
 
 def as_recorded(trace: Trace) -> Trace:

@@ -160,12 +160,13 @@ def pane_labels(traces: Sequence[Trace]) -> list[str]:
     labels = []
     for trace, own in zip(traces, settings, strict=True):
         alike = [
-            theirs for theirs, other in zip(settings, traces, strict=True) if other.config.policy is trace.config.policy
+            theirs for theirs, other in zip(settings, traces, strict=True) if other.config.name == trace.config.name
         ]
         telling = [words for place, words in enumerate(own) if any(theirs[place] != words for theirs in alike)]
         if len(alike) > 1 and not telling:
             telling = [own[0]]
-        labels.append(", ".join([trace.config.policy.value.capitalize(), *telling]))
+        name = trace.config.name if trace.config.policy_class else trace.config.name.capitalize()
+        labels.append(", ".join([name, *telling]))
     return [label if labels.count(label) == 1 else f"{label} ({place})" for place, label in enumerate(labels, start=1)]
 
 

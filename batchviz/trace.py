@@ -165,8 +165,14 @@ class RunConfig:
     max_batched_tokens: int | None = None  # chunked only: tokens fed in one step, at most
     kv_budget_tokens: int | None = None  # KV positions that all seated sequences may reserve together
     group_timeout: float = 0  # static only: how long a group that is not full waits, in the arrival unit
+    policy_class: str = ""  # of one's own, made from `policy`, as it was named: to be shown, never to be loaded
 
     __pydantic_config__ = STRICT
+
+    @property
+    def name(self) -> str:
+        """What the policy is called."""
+        return self.policy_class.rpartition(":")[2] or str(self.policy)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from zlib import error as ZlibError
 
 from pydantic import TypeAdapter, ValidationError
 
-from batchviz.trace import StepSnapshot, Trace
+from batchviz.trace import RunConfig, StepSnapshot, Trace
 
 TRACE_SCHEMA = "batchviz-trace/1"
 BUNDLE_SCHEMA = "batchviz-bundle/1"
@@ -148,13 +148,20 @@ def write_traces(path: Path, traces: Iterable[Trace]) -> None:
 def _header(trace: Trace) -> dict[str, Any]:
     plain = {
         "scenario": _without_defaults(trace.scenario),
-        "config": dataclasses.asdict(trace.config),
+        "config": _config_to_plain(trace.config),
         "origin": _without_defaults(trace.origin),
         "status": trace.status,
     }
     if trace.forks:
-        plain["forks"] = [{"step": fork.step, "before": dataclasses.asdict(fork.before)} for fork in trace.forks]
+        plain["forks"] = [{"step": fork.step, "before": _config_to_plain(fork.before)} for fork in trace.forks]
     return plain | ({"message": trace.message} if trace.message else {})
+
+
+def _config_to_plain(config: RunConfig) -> dict[str, Any]:
+    plain = dataclasses.asdict(config)
+    if not config.policy_class:
+        del plain["policy_class"]
+    return plain
 
 
 def _without_defaults(value: Any) -> Any:

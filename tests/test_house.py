@@ -32,7 +32,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("runner",),
     ("engine",),
     ("__init__",),
-    ("check_rules", "ledger"),
+    ("check_rules", "ledger", "check_any", "own_policy"),
     ("trace_file", "metrics", "kv_metrics", "check", "player_assets"),
     ("breakpoints", "explain", "debug_run"),
     ("debugger", "batch_picture"),

@@ -34,6 +34,7 @@ def _run(trace: Trace) -> dict[str, Any]:
     model = trace.origin.model
     return {
         "policy": trace.config.policy,
+        **({"policy_class": trace.config.policy_class} if trace.config.policy_class else {}),
         "num_slots": trace.config.num_slots,
         "prefill": trace.config.prefill,
         "max_batched_tokens": trace.config.max_batched_tokens,

@@ -48,7 +48,7 @@ def _picture(trace: Trace, letters: dict[str, str], scale: int) -> str:
     counted = metrics.slot_steps
     use = "–" if counted.utilization is None else f"{100 * counted.utilization:.1f} %"
     heading = (
-        f"{trace.config.policy} batching · {_count(trace.config.num_slots, 'slot')}{_settings(trace.config, trace.forks)} · "
+        f"{trace.config.name} batching · {_count(trace.config.num_slots, 'slot')}{_settings(trace.config, trace.forks)} · "
         f"{_count(metrics.num_steps, 'step')} · {metrics.duration_s:.2f} s {trace.origin.seconds} · "
         f"{PROVENANCE[trace.origin.runner]}"
     )
@@ -95,7 +95,7 @@ def _mark(trace: Trace, slot: int, step: int, letters: dict[str, str]) -> str:
 def _waits(traces: Sequence[Trace], letters: dict[str, str]) -> str:
     results = [request_results(trace) for trace in traces]
     widest = min(max((len(request.id) for request in traces[0].scenario.requests), default=2), 24)
-    columns = [f"{trace.config.policy} ({trace.config.num_slots})" for trace in traces]
+    columns = [f"{trace.config.name} ({trace.config.num_slots})" for trace in traces]
     lines = ["what each user waited, in steps (and seconds), until the answer was delivered"]
     lines.append(f"     {'request':<{widest}}  tokens  " + "  ".join(f"{column:>20}" for column in columns))
     for row in zip(*results, strict=True):
