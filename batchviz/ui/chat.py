@@ -5,6 +5,9 @@ Owns: the box, the switch that a live run is one that can be written to. Must no
 
 from __future__ import annotations
 
+import time
+from typing import Any
+
 import streamlit as st
 
 from batchviz.jobs import JobView
@@ -14,6 +17,8 @@ from batchviz.worker import MAX_ADDED_CHARACTERS
 
 CHAT = "chat_on"  # bool: whether a live run is one that can be written to
 MESSAGE = "message"  # str: what was written last
+SENT = "message_sent"  # [str, float]: what was sent last, and when
+ECHO_S = 1.5
 NOT_SENT = "message_refused"  # str: why it was not taken
 
 
@@ -59,8 +64,19 @@ def show_box(view: JobView) -> None:
 
 def _send() -> None:
     job_id, message = st.session_state.get(state.JOB), st.session_state.get(MESSAGE)
+    last, now_s = st.session_state.get(SENT), time.monotonic()
+    st.session_state[SENT] = [str(message), now_s]
+    if is_echo(str(message), now_s, last):
+        return
     st.session_state[NOT_SENT] = None
     try:
         state.shared_worker().add(int(job_id or 0), str(message or ""))
     except ValueError as error:
         st.session_state[NOT_SENT] = str(error)
+
+
+def is_echo(message: str, now_s: float, last: list[Any] | None) -> bool:
+    """Whether this is the message before, told once more by Streamlit: it does so where a run of the script that took it
+    was interrupted by the next one. Nobody writes the same again within this time.
+    """
+    return last is not None and last[0] == message and now_s - float(last[1]) < ECHO_S
