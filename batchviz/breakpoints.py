@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from batchviz.ledger import Facts
 from batchviz.request import FinishReason
-from batchviz.scenario import shown_text
+from batchviz.scenario import joined_names, shown_text
 from batchviz.trace import SlotPhase
 
 ANY = "*"
@@ -49,10 +49,10 @@ class Condition:
     say: Say
     is_state: bool = False
 
-    def begins(self, before: Facts | None, now: Facts) -> bool:
-        """Whether there is news in this step."""
+    def has_news(self, before: Facts | None, found: Sequence[str]) -> bool:
+        """Whether it holds for somebody for whom it did not hold a step before; `found` is for whom it holds now."""
         old = self.find(before) if self.is_state and before is not None else ()
-        return any(subject not in old for subject in self.find(now))
+        return any(subject not in old for subject in found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,9 @@ class Breakpoint:
     def hit(self, before: Facts | None, now: Facts) -> str | None:
         """What holds in this step that makes it stop; None if it does not. `before` is the step before, if any."""
         found = [condition.find(now) for condition in self.conditions]
-        if not all(found) or not any(condition.begins(before, now) for condition in self.conditions):
+        pairs = list(zip(self.conditions, found, strict=True))
+        if not all(found) or not any(condition.has_news(before, subjects) for condition, subjects in pairs):
             return None
-        pairs = zip(self.conditions, found, strict=True)
         return "; ".join(condition.say(subjects, now) for condition, subjects in pairs)
 
 
@@ -101,7 +101,7 @@ def _at(step: str) -> Condition:
 def _happens(kind: str, request: str) -> Condition:
     return Condition(
         lambda facts: [name for name in _named(kind, facts) if request in (ANY, name)],
-        lambda who, _: f"{_list(who)} {EVENT_WORDS[kind]}",
+        lambda who, _: f"{joined_names(who)} {EVENT_WORDS[kind]}",
     )
 
 
@@ -128,7 +128,7 @@ def _waits(request: str, steps: str) -> Condition:
     def find(facts: Facts) -> list[str]:
         return [name for name in facts.waiting_since if request in (ANY, name) and facts.waited(name) > int(steps)]
 
-    return Condition(find, lambda who, _: f"{_list(who)} waited longer than {steps} steps", is_state=True)
+    return Condition(find, lambda who, _: f"{joined_names(who)} waited longer than {steps} steps", is_state=True)
 
 
 def _queue(length: str) -> Condition:
@@ -154,14 +154,14 @@ def _free_slot() -> Condition:
 def _token(token_id: str) -> Condition:
     return Condition(
         lambda facts: [slot.request_id or "" for slot in facts.snapshot.slots if slot.token_id == int(token_id)],
-        lambda who, _: f"token {token_id} in the answer to {_list(who)}",
+        lambda who, _: f"token {token_id} in the answer to {joined_names(who)}",
     )
 
 
 def _text(words: str) -> Condition:
     return Condition(
         lambda facts: [slot.request_id or "" for slot in facts.snapshot.slots if words in (slot.text or "")],
-        lambda who, _: f"{shown_text(words)} in the answer to {_list(who)}",
+        lambda who, _: f"{shown_text(words)} in the answer to {joined_names(who)}",
     )
 
 
@@ -170,7 +170,7 @@ def _reason(reason: str) -> Condition:
         who = [finish.request_id for finish in facts.snapshot.finished if finish.reason is FinishReason(reason)]
         return [*who, *(facts.snapshot.aborted if reason == FinishReason.ABORT else ())]
 
-    return Condition(find, lambda who, _: f"{_list(who)} ended with {reason}")
+    return Condition(find, lambda who, _: f"{joined_names(who)} ended with {reason}")
 
 
 def _kv(positions: str) -> Condition:
@@ -182,11 +182,7 @@ def _kv(positions: str) -> Condition:
 
 
 def _slots(numbers: Sequence[str]) -> str:
-    return f"slot {numbers[0]} is" if len(numbers) == 1 else f"slots {_list(numbers)} are"
-
-
-def _list(names: Sequence[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+    return f"slot {numbers[0]} is" if len(numbers) == 1 else f"slots {joined_names(numbers)} are"
 
 
 EVENT_WORDS = MappingProxyType(

@@ -186,7 +186,7 @@ def _check_arrivals(replay: _Replay, snapshot: StepSnapshot) -> Iterator[str]:
     capacity = min(config.slot_capacity, config.kv_budget_tokens or config.slot_capacity)
     for request_id in came:
         request = replay.requests[request_id]
-        fits = request.num_prompt_tokens + request.max_output_tokens <= capacity
+        fits = request.num_reserved_tokens <= capacity
         if fits is (request_id in rejected):
             yield f"request {request_id!r} is {'rejected and fits' if fits else 'accepted and does not fit'} in {capacity} positions"
     in_order = [request_id for request_id in due if request_id in snapshot.arrived]

@@ -22,10 +22,6 @@ class _Seat:
     num_output: int = 0
     done: bool = False
 
-    @property
-    def reserves(self) -> int:
-        return self.request.num_prompt_tokens + self.request.max_output_tokens
-
 
 class AnyPolicyCheck:
     """`take` each snapshot in order; it returns the first rule that is broken, as a sentence, or None."""
@@ -82,7 +78,7 @@ class AnyPolicyCheck:
                 yield f"{request_id} is admitted to slot {slot}, which is occupied"
             del self._queue[request_id]
             self._seats[slot] = _Seat(self._requests[request_id])
-        reserved = sum(seat.reserves for seat in self._seats if seat is not None)
+        reserved = sum(seat.request.num_reserved_tokens for seat in self._seats if seat is not None)
         if self._config.kv_budget_tokens is not None and reserved > self._config.kv_budget_tokens:
             yield f"{reserved:,} KV positions are reserved, the budget has {self._config.kv_budget_tokens:,}"
 

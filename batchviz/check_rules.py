@@ -26,10 +26,6 @@ class Seat:
     has_answer: bool = True  # False once its user left or it failed: nothing will be delivered
 
     @property
-    def reserves(self) -> int:
-        return self.request.num_prompt_tokens + self.request.max_output_tokens
-
-    @property
     def reads(self) -> int:
         """What is left of its prompt."""
         return max(self.request.num_prompt_tokens - self.num_computed, 0)
@@ -55,7 +51,7 @@ def reason_to_wait(config: RunConfig, seats: Seats, queue: list[TracedRequest], 
         wanted = sum(max(seat.reads, 1) for seat in seated if not seat.done)
         if wanted >= config.max_batched_tokens:
             return WaitReason.TOKEN_BUDGET
-    reserved = sum(seat.reserves for seat in seated) + head.num_prompt_tokens + head.max_output_tokens
+    reserved = sum(seat.request.num_reserved_tokens for seat in seated) + head.num_reserved_tokens
     if reserved > (math.inf if config.kv_budget_tokens is None else config.kv_budget_tokens):
         return WaitReason.KV_CAPACITY
     return None

@@ -67,7 +67,7 @@ def queue_table(session: DebugSession) -> Table:
         if place == MAX_ROWS:
             table.add_row("…", f"{facts.num_waiting - MAX_ROWS:,} more", "", "", "")
             break
-        reason = explain.why(session.trace, facts, request_id).partition(": ")[2]
+        reason = explain.why_waits(session.trace, facts, request_id)
         table.add_row(str(place), *_plain(request_id), f"{facts.waited(request_id)} steps", str(since), *_plain(reason))
     return table
 
@@ -91,7 +91,7 @@ def kv_table(session: DebugSession) -> Table:
     """The cache: what is used of each slot, and what is reserved and empty."""
     facts, trace = session.facts(), session.trace
     capacity = trace.config_at(facts.snapshot.step).slot_capacity
-    needs = {one.id: one.num_prompt_tokens + one.max_output_tokens for one in trace.scenario.requests}
+    needs = {one.id: one.num_reserved_tokens for one in trace.scenario.requests}
     table = _table("slot", "request", "used", "reserved", "reserved, unused", "of a slot")
     reserved_in_all = 0
     for number, slot in enumerate(facts.snapshot.slots):

@@ -5,7 +5,7 @@ Owns: the sentences of `decisions` and `why`, and PackedRow. Must not know: engi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 from types import MappingProxyType
 from typing import NamedTuple
@@ -13,6 +13,7 @@ from typing import NamedTuple
 from batchviz.ledger import Facts
 from batchviz.prefill import PrefillMode
 from batchviz.request import FinishReason
+from batchviz.scenario import joined_names
 from batchviz.scheduler import Policy, WaitReason
 from batchviz.trace import RunConfig, SlotPhase, SlotSnapshot, StepSnapshot, Trace, TracedRequest
 
@@ -67,7 +68,7 @@ def decisions(trace: Trace, facts: Facts) -> Iterator[str]:
     for rejection in snapshot.rejected:
         yield f"{rejection.request_id} was rejected: it {rejection.why}"
     if snapshot.arrived:
-        yield f"{_list(snapshot.arrived)} arrived and joined the queue"
+        yield f"{joined_names(snapshot.arrived)} arrived and joined the queue"
     for request_id in snapshot.aborted:
         yield f"{request_id} was aborted: its user left"
     yield f"may the first in the queue sit down? {_may_admit(config, facts)}"
@@ -82,7 +83,7 @@ def decisions(trace: Trace, facts: Facts) -> Iterator[str]:
             yield f"slot {slot}: {_seated(trace, config, facts, shown)}"
     yield f"may the finished leave their slots? {_may_release(config, snapshot)}"
     if snapshot.delivered:
-        yield f"{_list(snapshot.delivered)} delivered: the user has the answer"
+        yield f"{joined_names(snapshot.delivered)} delivered: the user has the answer"
 
 
 def why(trace: Trace, facts: Facts, request_id: str) -> str:
@@ -91,7 +92,7 @@ def why(trace: Trace, facts: Facts, request_id: str) -> str:
     snapshot, config = facts.snapshot, trace.config_at(facts.snapshot.step)
     if request_id in facts.waiting_since:
         waited = facts.waited(request_id)
-        return f"{request_id} waits (step {waited} of its wait): {_why_waits(trace, config, facts, request)}"
+        return f"{request_id} waits (step {waited} of its wait): {why_waits(trace, facts, request_id)}"
     for slot, shown in enumerate(snapshot.slots):
         if shown.request_id == request_id:
             return f"{request_id} sits in slot {slot}: {_seated(trace, config, facts, shown)}"
@@ -121,12 +122,12 @@ def _may_admit(config: RunConfig, facts: Facts) -> str:
 def _reason_here(config: RunConfig, facts: Facts) -> str:
     reason = facts.snapshot.head_reason or WaitReason.BEHIND_HEAD
     if reason is WaitReason.GROUP_RUNNING:
-        running = [
-            slot.request_id or "" for slot in facts.snapshot.slots if slot.request_id and not _is_over(slot, facts)
-        ]
+        running = _unfinished(facts.snapshot)
         ended = [slot for slot in facts.snapshot.slots if slot.phase is SlotPhase.HELD]
         still = (
-            f"{_list(running)} of it {'is' if len(running) == 1 else 'are'} not finished" if running else "it ends now"
+            f"{joined_names(running)} of it {'is' if len(running) == 1 else 'are'} not finished"
+            if running
+            else "it ends now"
         )
         return f"{WAIT_WORDS[reason]}; {still}" + (
             f", {len(ended)} of its slots {'is' if len(ended) == 1 else 'are'} held" if ended else ""
@@ -138,19 +139,17 @@ def _reason_here(config: RunConfig, facts: Facts) -> str:
     return WAIT_WORDS[reason]
 
 
-def _why_waits(trace: Trace, config: RunConfig, facts: Facts, request: TracedRequest) -> str:
+def why_waits(trace: Trace, facts: Facts, request_id: str) -> str:
+    """The reason alone, for a request that waits at the end of the step."""
+    request, config = _request(trace, request_id), trace.config_at(facts.snapshot.step)
     queue = list(facts.waiting_since)
-    place = queue.index(request.id)
+    place = queue.index(request_id)
     if place:
         return f"first come, first served, and {queue[0]} is first; {place} before it"
     if facts.snapshot.head_reason is WaitReason.KV_CAPACITY:
-        need = request.num_prompt_tokens + request.max_output_tokens
-        reserved = sum(
-            one.num_prompt_tokens + one.max_output_tokens
-            for slot in facts.snapshot.slots
-            if slot.request_id is not None
-            for one in [_request(trace, slot.request_id)]
-        )
+        need = request.num_reserved_tokens
+        seated = [slot.request_id for slot in facts.snapshot.slots if slot.request_id is not None]
+        reserved = sum(_request(trace, request_id).num_reserved_tokens for request_id in seated)
         return f"{_reason_here(config, facts)}: it needs {need:,}, and {reserved:,} are reserved"
     return _reason_here(config, facts)
 
@@ -185,22 +184,17 @@ def _seated(trace: Trace, config: RunConfig, facts: Facts, slot: SlotSnapshot) -
 def _may_release(config: RunConfig, snapshot: StepSnapshot) -> str:
     if config.policy is Policy.CONTINUOUS:
         return "yes, always: continuous batching frees a slot at once"
-    ended = {finish.request_id for finish in snapshot.finished}
-    running = [
-        slot.request_id
-        for slot in snapshot.slots
-        if slot.request_id is not None and slot.phase is not SlotPhase.HELD and slot.request_id not in ended
-    ]
+    running = _unfinished(snapshot)
     if running:
-        return (
-            f"no: the group leaves together, and {_list(running)} {'is' if len(running) == 1 else 'are'} not finished"
-        )
+        return f"no: the group leaves together, and {joined_names(running)} {'is' if len(running) == 1 else 'are'} not finished"
     return "yes: the whole group is finished" if any(slot.request_id for slot in snapshot.slots) else "yes: nobody sits"
 
 
-def _is_over(slot: SlotSnapshot, facts: Facts) -> bool:
-    ended = any(finish.request_id == slot.request_id for finish in facts.snapshot.finished)
-    return ended or slot.phase is SlotPhase.HELD
+def _unfinished(snapshot: StepSnapshot) -> list[str]:
+    """Who of those seated goes on after this step."""
+    ended = {finish.request_id for finish in snapshot.finished}
+    seated = [slot.request_id for slot in snapshot.slots if slot.request_id and slot.phase is not SlotPhase.HELD]
+    return [request_id for request_id in seated if request_id not in ended]
 
 
 def _last_sampled(trace: Trace, request_id: str, step: int) -> tuple[int | None, str | None]:
@@ -220,10 +214,6 @@ def _request(trace: Trace, request_id: str) -> TracedRequest:
 def _matching(trace: Trace, request_id: str) -> Iterator[TracedRequest]:
     yield from (request for request in trace.scenario.requests if request.id == request_id)
     raise KeyError(f"no request has the id {request_id!r}")
-
-
-def _list(names: Sequence[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 
 WAIT_WORDS = MappingProxyType(

@@ -48,9 +48,7 @@ class KvTotals(NamedTuple):
 
 def kv_steps(trace: Trace) -> Iterator[KvStep]:
     """One KvStep a step, from the slots' snapshots alone."""
-    reserves = {
-        request.id: request.num_prompt_tokens + request.max_output_tokens for request in trace.scenario.requests
-    }
+    reserves = {request.id: request.num_reserved_tokens for request in trace.scenario.requests}
     computed: dict[str, int] = {}
     for snapshot in trace.steps:
         used = held = reserved = 0

@@ -6,6 +6,7 @@ Owns: Scenario, ScenarioRequest, their limits, ScenarioError. Must not know: fil
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -102,6 +103,15 @@ def is_printable(character: str) -> bool:
     The joiners inside emoji and the spaces of every script are welcome, though Python calls them unprintable.
     """
     return character.isprintable() or character in "\u200c\u200d" or unicodedata.category(character) == "Zs"
+
+
+def joined_names(names: Sequence[str]) -> str:
+    """Names in a sentence.
+
+    >>> joined_names(["a"]), joined_names(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 
 def shown_text(text: str, limit: int = 40) -> str:

@@ -140,6 +140,10 @@ class TracedRequest:
     def max_output_tokens(self) -> int:
         return self.max_tokens if self.output_tokens is None else self.output_tokens
 
+    @property
+    def num_reserved_tokens(self) -> int:
+        return self.num_prompt_tokens + self.max_output_tokens
+
 
 @dataclass(frozen=True, slots=True)
 class ScenarioRecord:

@@ -79,7 +79,7 @@ def _attention(session: DebugSession) -> None:
 def _kv(session: DebugSession) -> None:
     facts, trace = session.facts(), session.trace
     capacity = trace.config_at(facts.snapshot.step).slot_capacity
-    needs = {one.id: one.num_prompt_tokens + one.max_output_tokens for one in trace.scenario.requests}
+    needs = {one.id: one.num_reserved_tokens for one in trace.scenario.requests}
     rows = [
         {
             "slot": number,
@@ -108,7 +108,7 @@ def _queue(session: DebugSession) -> None:
         {
             "request": name,
             "steps waited": facts.waited(name),
-            "why": explain.why(session.trace, facts, name).partition(": ")[2],
+            "why": explain.why_waits(session.trace, facts, name),
         }
         for name in facts.waiting_since
     ]

@@ -7,6 +7,7 @@ this server, not in the visitor's session state, which keeps their key alone.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import partial
 
 import streamlit as st
@@ -25,7 +26,7 @@ from batchviz.timeline import letter
 from batchviz.ui import address, state
 from batchviz.ui.debug_views import VIEWS
 from batchviz.ui.player import show_player
-from batchviz.ui.source import source_of, source_titles
+from batchviz.ui.source import OWN, source_of, source_titles
 from batchviz.ui.theme import PAGE_PADDING
 
 DESK = "debug_desk"  # str: the key of this visitor's desk
@@ -107,7 +108,7 @@ def _show_choice() -> None:
 
 
 def _presets() -> list[str]:
-    return [key for key in source_titles() if key != "own"]
+    return [key for key in source_titles() if key != OWN]
 
 
 def _show_board(desk: Desk) -> None:
@@ -206,11 +207,11 @@ def _show_changes(desk: Desk) -> None:
             )
 
 
-def _do(desk: Desk, deed: object) -> None:
+def _do(desk: Desk, deed: Callable[[], object]) -> None:
     """A button was pressed."""
 
     def said() -> str | None:
-        found = deed()  # type: ignore[operator]
+        found = deed()
         return found if isinstance(found, str) and found not in PHASES else None
 
     desk.do(said)
