@@ -1,6 +1,6 @@
 """A step's batch as a picture: who looks at which keys, and what the same batch would be if it were padded.
 
-Owns: `attention_mask` and `padding`, from a trace alone. Must not know: charts, colours, how attention is computed.
+Owns: `blocks`, `attention_mask` and `padding`, from a trace alone. Must not know: charts, colours, how attention is computed.
 """
 
 from __future__ import annotations
@@ -33,6 +33,25 @@ class Padding(NamedTuple):
     padded_keys: int
 
 
+class Block(NamedTuple):
+    """A sequence in the step: `rows` tokens of it are fed, and they look at `keys` KV positions."""
+
+    slot: int
+    request_id: str
+    phase: SlotPhase
+    rows: int
+    keys: int
+
+
+def blocks(facts: Facts) -> list[Block]:
+    """The sequences that worked in this step, in slot order."""
+    return [
+        Block(number, slot.request_id, slot.phase, slot.num_tokens, facts.kv_used[number])
+        for number, slot in enumerate(facts.snapshot.slots)
+        if slot.num_tokens and slot.request_id is not None
+    ]
+
+
 def attention_mask(trace: Trace, facts: Facts) -> list[Visible]:
     """Every sequence looks at its own keys, none at another's: the mask is blocks on a diagonal."""
     found: list[Visible] = []
@@ -49,15 +68,13 @@ def attention_mask(trace: Trace, facts: Facts) -> list[Visible]:
 
 def padding(facts: Facts) -> Padding:
     """Counted from the slots that worked in this step."""
-    working = [
-        (slot.num_tokens, facts.kv_used[number]) for number, slot in enumerate(facts.snapshot.slots) if slot.num_tokens
-    ]
-    longest = max((fed for fed, _ in working), default=0)
-    most_keys = max((keys for _, keys in working), default=0)
+    working = blocks(facts)
+    longest = max((block.rows for block in working), default=0)
+    most_keys = max((block.keys for block in working), default=0)
     return Padding(
         num_sequences=len(working),
-        rows=sum(fed for fed, _ in working),
+        rows=sum(block.rows for block in working),
         padded_rows=len(working) * longest,
-        keys=sum(keys for _, keys in working),
+        keys=sum(block.keys for block in working),
         padded_keys=len(working) * most_keys,
     )

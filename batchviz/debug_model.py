@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from batchviz.debug_run import Candidate, Likeliest, Started
+from batchviz.debug_run import Candidate, Seen, Started
 from batchviz.live import LiveModel
 from batchviz.model.likeliest import WatchedRunner
 from batchviz.model.runner import TorchRunner
@@ -29,10 +29,15 @@ class ModelStart:
     """The scenario, answered by the model, from its beginning as often as it is asked for."""
 
     def __init__(
-        self, model: LiveModel, scenario: Scenario, slot_capacity: int, sampling: SamplingParams = GREEDY
+        self,
+        model: LiveModel,
+        scenario: Scenario,
+        slot_capacity: int,
+        sampling: SamplingParams = GREEDY,
+        room: int = ROOM,
     ) -> None:
         self._model = model
-        self._slot_capacity = slot_capacity
+        self._room = min(room, slot_capacity)
         self._sampling = sampling
         self._record = model.prepare(scenario, slot_capacity, sampling)
 
@@ -46,16 +51,15 @@ class ModelStart:
             watched.append(WatchedRunner(runner))
             return watched[0]
 
-        room = min(ROOM, self._slot_capacity)
-        run = self._model.start(self._record, config, room, most_slots=most_slots, watch=watch)
-        return Started(run, _Texts(self._model, watched[0]))
+        run = self._model.start(self._record, config, self._room, most_slots=most_slots, watch=watch)
+        return Started(run, _Watched(self._model, watched[0]))
 
     def request(self, asked: ScenarioRequest) -> tuple[TracedRequest, frozenset[int]]:
-        traced = self._model.traced(asked, min(ROOM, self._slot_capacity), self._sampling)
+        traced = self._model.traced(asked, self._room, self._sampling)
         return traced, frozenset(self._model.loaded.stop_token_ids)
 
 
-class _Texts(Sequence[Likeliest]):
+class _Watched(Sequence[Seen]):
     """What the runner remembers, with each token's text; looked up when somebody looks."""
 
     def __init__(self, model: LiveModel, runner: WatchedRunner) -> None:
@@ -65,10 +69,12 @@ class _Texts(Sequence[Likeliest]):
     def __len__(self) -> int:
         return len(self._runner.steps)
 
-    def __getitem__(self, step: int) -> Likeliest:  # type: ignore[override]
-        return {
+    def __getitem__(self, step: int) -> Seen:  # type: ignore[override]
+        watched = self._runner.steps[step]
+        likeliest = {
             slot: tuple(
                 Candidate(one.token_id, self._model.loaded.text_of(one.token_id), one.probability) for one in likely
             )
-            for slot, likely in self._runner.steps[step].items()
+            for slot, likely in watched.likely.items()
         }
+        return Seen(likeliest, watched.linear_s, watched.attention_s)

@@ -1,11 +1,11 @@
 """What a debugging session runs on: a run that can be stepped and changed, and who puts one together.
 
-Owns: the protocols Steppable and Start, Candidate, DebugError. Must not know: sessions, engines, terminals, torch.
+Owns: the protocols Steppable and Start, Candidate, Seen, DebugError. Must not know: sessions, engines, terminals, torch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from batchviz.scenario import ScenarioRequest
@@ -28,6 +28,14 @@ Likeliest = Mapping[int, tuple[Candidate, ...]]
 """Of one step: slot -> its likeliest next tokens, the likeliest first."""
 
 
+class Seen(NamedTuple):
+    """What a model's step shows beside its snapshot. Seconds are None where they cannot be told apart."""
+
+    likeliest: Likeliest
+    linear_s: float | None = None
+    attention_s: float | None = None
+
+
 class Steppable(Protocol):
     """What a session needs of a run; `runs.Run` is one."""
 
@@ -43,10 +51,11 @@ class Steppable(Protocol):
 
 
 class Started(NamedTuple):
-    """A run at its beginning. `likeliest` grows with its steps; None where no model runs."""
+    """A run at its beginning. `seen` grows with its steps, None where no model runs; `end` lets go of what it holds."""
 
     run: Steppable
-    likeliest: Sequence[Likeliest] | None = None
+    seen: Sequence[Seen] | None = None
+    end: Callable[[], None] = lambda: None
 
 
 class Start(Protocol):

@@ -24,7 +24,6 @@ from batchviz.debug_words import config_of, number, request_of
 from batchviz.debugger import DebugSession, Phase, Stop
 from batchviz.explain import why
 from batchviz.scenario import shown_text
-from batchviz.trace import ArrivalUnit
 from batchviz.trace_file import write_traces
 
 SHORT = MappingProxyType(
@@ -81,7 +80,7 @@ class Shell(cmd.Cmd):
             Phase.ADMIT: self.do_queue,
             Phase.PACK: self.do_batch,
             Phase.FORWARD: self.do_time,
-            Phase.SAMPLE: self.do_top if self.current.likeliest() is not None else self.do_slots,
+            Phase.SAMPLE: self.do_top if self.current.seen() is not None else self.do_slots,
             Phase.FINISH: self.do_decisions,
             Phase.RELEASE: self.do_slots,
         }
@@ -188,7 +187,7 @@ class Shell(cmd.Cmd):
 
     def do_inject(self, line: str) -> None:
         """inject ID [prompt=N | "words"] [output=N | max=N]: a request more, that arrives with the next step"""
-        request = self.current.inject(request_of(line, self._now()))
+        request = self.current.inject(request_of(line, self.current.now))
         self._say(f"{request.id} arrives with the next step: {request.num_prompt_tokens} prompt tokens")
 
     def do_abort(self, line: str) -> None:
@@ -274,12 +273,6 @@ class Shell(cmd.Cmd):
 
     def _step(self) -> int:
         return self.current.facts().snapshot.step
-
-    def _now(self) -> float:
-        """The arrival of whoever comes now, in the scenario's unit."""
-        if self.current.trace.scenario.arrival_unit is ArrivalUnit.STEPS:
-            return float(self.current.num_steps)
-        return self.current.trace.duration_s
 
     def _say(self, line: str) -> None:
         self._print(Text("".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)))

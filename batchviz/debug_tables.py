@@ -109,12 +109,12 @@ def kv_table(session: DebugSession) -> Table:
 
 def top_table(session: DebugSession) -> Table | None:
     """The likeliest next tokens of every sampled slot; None where no model runs."""
-    likeliest = session.likeliest()
-    if likeliest is None:
+    seen = session.seen()
+    if seen is None:
         return None
     facts = session.facts()
     table = _table("slot", "request", "place", "token", "probability", "chosen")
-    for slot, candidates in sorted(likeliest.items()):
+    for slot, candidates in sorted(seen.likeliest.items()):
         shown = facts.snapshot.slots[slot]
         for place, candidate in enumerate(candidates):
             first = place == 0
@@ -134,7 +134,10 @@ def time_line(session: DebugSession) -> str:
     """Where the step's seconds went."""
     snapshot = session.facts().snapshot
     total = snapshot.schedule_s + snapshot.forward_s + snapshot.sample_s
-    parts = (("schedule", snapshot.schedule_s), ("forward", snapshot.forward_s), ("sample", snapshot.sample_s))
+    seen = session.seen()
+    parts = [("schedule", snapshot.schedule_s), ("forward", snapshot.forward_s), ("sample", snapshot.sample_s)]
+    if seen is not None and seen.linear_s is not None and seen.attention_s is not None:
+        parts[2:2] = [("of it linear", seen.linear_s), ("attention", seen.attention_s)]
     said = ", ".join(f"{name} {1000 * seconds:.2f} ms ({_share(seconds, total)})" for name, seconds in parts)
     return f"{said}; {session.trace.origin.seconds}"
 

@@ -12,10 +12,10 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from batchviz.breakpoints import Breakpoint
-from batchviz.debug_run import DebugError, Likeliest, Start, Started
+from batchviz.debug_run import DebugError, Seen, Start, Started
 from batchviz.ledger import Facts, Ledger
 from batchviz.scenario import ScenarioRequest
-from batchviz.trace import RunConfig, StepSnapshot, Trace, TracedRequest
+from batchviz.trace import ArrivalUnit, RunConfig, StepSnapshot, Trace, TracedRequest
 
 MAX_STEPS = 100_000
 
@@ -77,6 +77,12 @@ class DebugSession:
         return None if self._cursor < 0 else self._cursor
 
     @property
+    def now(self) -> float:
+        """The arrival of whoever comes before the next step that is computed, in the scenario's unit."""
+        trace = self.trace
+        return float(self.num_steps) if trace.scenario.arrival_unit is ArrivalUnit.STEPS else trace.duration_s
+
+    @property
     def phase(self) -> Phase:
         """The phase on show: all up to it have been revealed."""
         return PHASES[self._phase]
@@ -102,10 +108,14 @@ class DebugSession:
         """The facts of the step before the one on show."""
         return self._ledger[self._cursor - 1] if self._cursor > 0 else None
 
-    def likeliest(self) -> Likeliest | None:
-        """Of the step on show; None where no model runs."""
-        found = self._started.likeliest
+    def seen(self) -> Seen | None:
+        """What the model showed in the step on show; None where no model runs."""
+        found = self._started.seen
         return None if found is None or self._cursor < 0 else found[self._cursor]
+
+    def end(self) -> None:
+        """Lets go of the engine. What was seen can still be looked at."""
+        self._started.end()
 
     def step(self) -> Facts:
         """The next step, whole. Raises DebugError if there is none."""

@@ -19,7 +19,7 @@ from zlib import error as ZlibError
 
 from pydantic import TypeAdapter, ValidationError
 
-from batchviz.trace import RunConfig, StepSnapshot, Trace
+from batchviz.trace import RunConfig, StepSnapshot, Trace, TraceStatus
 
 TRACE_SCHEMA = "batchviz-trace/1"
 BUNDLE_SCHEMA = "batchviz-bundle/1"
@@ -37,6 +37,11 @@ class TraceError(ValueError):
 @cache
 def _adapter() -> TypeAdapter[Trace]:
     return TypeAdapter(Trace)
+
+
+@cache
+def _step_adapter() -> TypeAdapter[StepSnapshot]:
+    return TypeAdapter(StepSnapshot)
 
 
 def trace_to_json(trace: Trace, *, durations: bool = True) -> str:
@@ -60,6 +65,23 @@ def step_line(step: StepSnapshot, durations: bool = True) -> str:
 def join_lines(header: str, steps: Iterable[str]) -> str:
     """The trace file made of a header line and its step lines."""
     return header[:-1] + ', "steps": [\n' + ",\n".join(steps) + "\n]}\n"
+
+
+def joined_trace(header: str, steps: Iterable[str], status: TraceStatus) -> Trace:
+    """A run in progress: what `header_line` and `step_line` said of it so far, with the status that it has now."""
+    plain = json.loads(header) | {"status": status}
+    (trace,) = traces_from_json(join_lines(json.dumps(plain), steps), name="the running trace")
+    return trace
+
+
+def step_from_line(line: str) -> StepSnapshot:
+    """What `step_line` said."""
+    return _step_adapter().validate_json(line)
+
+
+def config_from_plain(plain: Mapping[str, Any]) -> RunConfig:
+    """A configuration that went from one process to another as plain data."""
+    return TypeAdapter(RunConfig).validate_json(json.dumps(plain))
 
 
 def bundle_to_json(traces: Iterable[Trace]) -> str:

@@ -1,33 +1,30 @@
 """Supervises ONE child process that owns the model and its engines.
 
-Owns: Worker: a bounded queue of jobs, the child's life, what came back so far. Must not know: torch, streamlit.
+Owns: Worker: a bounded queue of jobs, what came back so far, questions that are asked beside them. Must not know: torch, streamlit.
 The web process never imports torch; a crash stays in the child. Messages are JSON, one a line (see worker_child.py).
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import json
-import os
-import subprocess
 import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
+from batchviz.child_process import ChildProcess, Message
 from batchviz.jobs import Job, JobState, JobView, QueueFullError
 from batchviz.scenario import Scenario
 from batchviz.scenario_file import dump_scenario
 from batchviz.trace import RunConfig, Trace, TraceStatus
-from batchviz.trace_file import join_lines, traces_from_json
+from batchviz.trace_file import joined_trace
 
 MAX_QUEUED_JOBS = 16
 MAX_ADDITIONS = 8  # messages that may join one chat
 MAX_ADDED_CHARACTERS = 400
 ABANDONED_AFTER_S = 60.0  # a job that nobody asked about for so long is cancelled: its page is gone
+PATIENCE_S = 600.0  # with a question: the model may have to be fetched first
 CHILD_COMMAND = (sys.executable, "-m", "batchviz.worker_child")
 
 
@@ -44,14 +41,12 @@ class Worker:
         command: Sequence[str] = CHILD_COMMAND,
     ) -> None:
         self._clock = clock
-        self._command = tuple(command)
         self._lock = threading.RLock()
+        self._child = ChildProcess(command, self._lock, self._hear, self._child_ended)
         self._queue: deque[Job] = deque()
         self._current: Job | None = None
         self._jobs: dict[int, Job] = {}
         self._next_id = 1
-        self._child: subprocess.Popen[str] | None = None
-        self._listener: threading.Thread | None = None
 
     def submit(self, scenario: Scenario, configs: Sequence[RunConfig], *, is_chat: bool = False) -> int:
         """Queues a job and returns its id. Raises QueueFullError with one sentence.
@@ -107,7 +102,7 @@ class Worker:
                 return ()
             steps_so_far = [list(lines) for lines in job.steps]
             parts = list(zip(job.headers, steps_so_far, job.statuses, strict=True))
-        return tuple(_assemble(header, steps, status) for header, steps, status in parts)
+        return tuple(joined_trace(header, steps, status) for header, steps, status in parts)
 
     def add(self, job_id: int, prompt: str) -> None:
         """Lets a message join a chat's runs before their next step. Raises ValueError with one sentence if it cannot."""
@@ -121,7 +116,7 @@ class Worker:
                 raise ValueError(f"a message has 1 to {MAX_ADDED_CHARACTERS} characters")
             job.notice = ""
             job.num_sent += 1
-            self._send({"kind": "add", "job": job.id, "prompt": prompt})
+            self._child.send({"kind": "add", "job": job.id, "prompt": prompt})
 
     def cancel(self, job_id: int) -> None:
         """Ends a job: one in the queue at once, a running one before its next step. What it gave so far stays."""
@@ -133,29 +128,28 @@ class Worker:
                 self._queue.remove(job)
                 self._end(job, JobState.CANCELLED, "cancelled before it began")
             elif job.state is JobState.LOADING:  # loading goes on for those behind it; the child skips this job
-                self._send({"kind": "cancel", "job": job.id})
+                self._child.send({"kind": "cancel", "job": job.id})
                 job.message = "cancelled; the model is still loading"
             else:
-                self._send({"kind": "cancel", "job": job.id})
+                self._child.send({"kind": "cancel", "job": job.id})
+
+    def ask(self, question: Message, patience_s: float = PATIENCE_S) -> Message:
+        """Asks the child something beside its jobs, and waits. Raises ChildEndedError, TimeoutError."""
+        return self._child.ask(question).result(patience_s)
 
     @property
     def child_pid(self) -> int | None:
         """The child's process id, or None while there is no child."""
-        with self._lock:
-            return None if self._child is None else self._child.pid
+        return self._child.pid
 
     def close(self) -> None:
         """Ends the child and everything that waits for it."""
         with self._lock:
-            child, self._child = self._child, None
             for job in [*self._queue, *([self._current] if self._current else [])]:
                 self._end(job, JobState.CANCELLED, "the server is closing")
             self._queue.clear()
             self._current = None
-        if child is not None:
-            child.kill()
-        if self._listener is not None:
-            self._listener.join()
+        self._child.close()
 
     def _start_next(self) -> None:
         if self._current is not None or not self._queue:
@@ -163,49 +157,23 @@ class Worker:
         self._current = job = self._queue.popleft()
         job.state = JobState.LOADING
         job.message = "getting the model ready"
-        if self._child is None:
-            self._child = subprocess.Popen(
-                self._command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-                encoding="utf-8",
-                bufsize=1,
-                env=_environment(),
-            )
-            self._listener = threading.Thread(target=self._listen, args=(self._child,), daemon=True)
-            self._listener.start()
+        self._child.start()
         configs = [dataclasses.asdict(config) for config in job.configs]
-        self._send(
+        self._child.send(
             {"kind": "run", "job": job.id, "scenario": job.scenario_text, "configs": configs, "together": job.is_chat}
         )
 
-    def _send(self, message: dict[str, Any]) -> None:
-        if self._child is None or self._child.stdin is None:
-            return
-        try:
-            self._child.stdin.write(json.dumps(message) + "\n")
-            self._child.stdin.flush()
-        except (OSError, ValueError):
-            return  # the child is dead: its end is noticed by _listen, which fails the job
+    def _hear(self, message: Message) -> None:
+        job = self._current
+        if job is not None and message.get("job") == job.id:
+            self._take(job, message)
 
-    def _listen(self, child: subprocess.Popen[str]) -> None:
-        for message in _messages(child.stdout):
-            with self._lock:
-                job = self._current
-                if child is self._child and job is not None and message.get("job") == job.id:
-                    self._take(job, message)
-        code = child.wait()
-        _close_pipes(child)
-        with self._lock:
-            if child is not self._child:
-                return
-            self._child = None
-            if self._current is not None:
-                why = f"the model's process ended unexpectedly (exit code {code}); the next run starts a new one"
-                self._end(self._current, JobState.FAILED, why)
-                self._current = None
-            self._start_next()
+    def _child_ended(self, code: int) -> None:
+        if self._current is not None:
+            why = f"the model's process ended unexpectedly (exit code {code}); the next run starts a new one"
+            self._end(self._current, JobState.FAILED, why)
+            self._current = None
+        self._start_next()
 
     def _take(self, job: Job, message: dict[str, Any]) -> None:
         kind = message["kind"]
@@ -245,34 +213,3 @@ class Worker:
                     del self._jobs[job.id]
                 else:
                     self.cancel(job.id)
-
-
-def _environment() -> dict[str, str]:
-    """The child finds this package wherever the page was started from."""
-    root = str(Path(__file__).resolve().parent.parent)
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))}
-
-
-def _close_pipes(child: subprocess.Popen[str]) -> None:
-    for pipe in (child.stdin, child.stdout):
-        if pipe is not None:
-            with contextlib.suppress(OSError):  # what was still to be written to a dead child
-                pipe.close()
-
-
-def _messages(stream: IO[str] | None) -> Any:
-    """The child's messages; whatever else lands on its stdout (a library's print) is passed over."""
-    for line in stream or ():
-        try:
-            message = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(message, dict) and "kind" in message:
-            yield message
-
-
-def _assemble(header: str, steps: Sequence[str], status: TraceStatus) -> Trace:
-    plain = json.loads(header)
-    plain["status"] = status
-    (trace,) = traces_from_json(join_lines(json.dumps(plain), steps), name="the running trace")
-    return trace

@@ -2,7 +2,8 @@
 
 Owns: the loaded model, one run at a time. Must not know: pages, queues. Messages are JSON, one a line:
 in  {"kind": "run", "job", "scenario", "configs", "together"}, {"kind": "cancel", "job"} and, while runs go on together,
-    {"kind": "add", "job", "prompt"}
+    {"kind": "add", "job", "prompt"}; at any time {"kind": "debug", "ask", ...} (see debug_child.py), which is answered
+    between two steps by {"kind": "answer", "ask", ...}
 out {"kind": "progress" | "headers" | "changed" | "step" | "notice" | "run_over" | "done" | "cancelled" | "failed", "job", ...}
 Lines of a trace travel as text, as they stand in a trace file. `changed` brings the headers again, with what was added.
 """
@@ -18,16 +19,15 @@ from collections.abc import Iterator
 from itertools import count
 from typing import IO, Any
 
+from batchviz.debug_child import DebugRuns
 from batchviz.live import LiveModel
-from batchviz.model.weights import WeightsError
-from batchviz.prefill import PrefillMode
-from batchviz.runs import Run, make_config
+from batchviz.model.weights import Progress, WeightsError
+from batchviz.runs import Run
 from batchviz.scenario import ScenarioError, ScenarioRequest
 from batchviz.scenario_file import parse_scenario
-from batchviz.scheduler import Policy
 from batchviz.together import Together
-from batchviz.trace import RunConfig, Trace, TraceStatus
-from batchviz.trace_file import header_line, step_line
+from batchviz.trace import Trace, TraceStatus
+from batchviz.trace_file import config_from_plain, header_line, step_line
 
 CHAT_TOKENS = 64  # the longest answer to what is written while a run goes on
 CHAT_POSITIONS = 256  # KV positions for such a message and its answer
@@ -41,6 +41,8 @@ class Child:
         self._stdout = stdout
         self._jobs: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._additions: queue.Queue[dict[str, Any]] = queue.Queue()
+        self._questions: queue.Queue[dict[str, Any]] = queue.Queue()
+        self._debugging = DebugRuns(self._load)
         self._cancelled: set[int] = set()
         self._parent_is_gone = False
         self._model: LiveModel | None = None
@@ -48,7 +50,9 @@ class Child:
     def serve(self) -> None:
         threading.Thread(target=self._read, daemon=True).start()
         while (message := self._jobs.get()) is not None:
-            self._run_job(message)
+            if message["kind"] == "run":
+                self._run_job(message)
+            self._answer()
 
     def _read(self) -> None:
         for line in self._stdin:
@@ -58,7 +62,9 @@ class Child:
             elif message["kind"] == "add":
                 self._additions.put(message)
             else:
-                self._jobs.put(message)
+                if message["kind"] == "debug":
+                    self._questions.put(message)
+                self._jobs.put(message)  # a question, too: it wakes whoever waits for a job
         self._jobs.put(None)
         self._parent_is_gone = True
 
@@ -66,18 +72,32 @@ class Child:
         return job in self._cancelled or self._parent_is_gone
 
     def _say(self, kind: str, job: int, **rest: Any) -> None:
+        self._write({"kind": kind, "job": job, **rest})
+
+    def _write(self, message: dict[str, Any]) -> None:
         try:
-            self._stdout.write(json.dumps({"kind": kind, "job": job, **rest}) + "\n")
+            self._stdout.write(json.dumps(message) + "\n")
             self._stdout.flush()
         except BrokenPipeError:  # nobody is there to be told
             self._parent_is_gone = True
+
+    def _answer(self) -> None:
+        """Answers what was asked about debugging sessions since the last step."""
+        while True:
+            try:
+                question = self._questions.get_nowait()
+            except queue.Empty:
+                return
+            self._write({"kind": "answer", "ask": question["ask"], **self._debugging.answer(question)})
 
     def _run_job(self, message: dict[str, Any]) -> None:
         job: int = message["job"]
         try:
             scenario = parse_scenario(message["scenario"].encode(), "the scenario", is_json=False)
-            configs = [_config(plain) for plain in message["configs"]]
-            model = self._load(job)
+            configs = [config_from_plain(plain) for plain in message["configs"]]
+            model = self._load(
+                lambda text, fraction: self._say("progress", job, message=text, fraction=fraction),
+            )
             record = model.prepare(scenario, max(config.slot_capacity for config in configs))
             nothing_yet = [Trace(record, config, model.origin(), (), TraceStatus.UNFINISHED) for config in configs]
             self._say("headers", job, lines=[header_line(trace) for trace in nothing_yet])
@@ -90,17 +110,15 @@ class Child:
         except (ScenarioError, WeightsError, ValueError) as error:
             self._say("failed", job, message=str(error))
 
-    def _load(self, job: int) -> LiveModel:
+    def _load(self, progress: Progress | None = None) -> LiveModel:
         if self._model is None:
-            self._model = LiveModel.load(
-                time.perf_counter,
-                progress=lambda text, fraction: self._say("progress", job, message=text, fraction=fraction),
-            )
+            self._model = LiveModel.load(time.perf_counter, progress=progress)
         return self._model
 
     def _run(self, job: int, number: int, run: Run) -> bool:
         """One run, step by step. False if it was cancelled."""
         while run.has_work:
+            self._answer()
             if self._is_cancelled(job):
                 self._say("run_over", job, run=number, status=TraceStatus.CANCELLED)
                 return False
@@ -113,6 +131,7 @@ class Child:
         while True:
             for message in self._additions_for(job):
                 self._add(job, runs, model, str(message["prompt"]))
+            self._answer()
             is_cancelled = self._is_cancelled(job)
             if is_cancelled or not runs.has_work:
                 break
@@ -151,18 +170,6 @@ class Child:
             self._say("notice", job, message=str(error))
             return
         self._say("changed", job, lines=[header_line(run.trace(TraceStatus.UNFINISHED)) for run in runs.runs])
-
-
-def _config(plain: dict[str, Any]) -> RunConfig:
-    return make_config(
-        Policy(plain["policy"]),
-        plain["num_slots"],
-        plain["slot_capacity"],
-        prefill=PrefillMode(plain["prefill"]),
-        max_batched_tokens=plain["max_batched_tokens"],
-        kv_budget_tokens=plain["kv_budget_tokens"],
-        group_timeout=plain["group_timeout"],
-    )
 
 
 def main() -> None:

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import torch
 
-from batchviz.model.linear import JoinedLinear, PackedLinear
 from batchviz.model.llama import PlainLlama
 from batchviz.model.load import LoadedModel
 from batchviz.model.runner import TorchRunner
+from batchviz.model.split import linear_layers, where_time_goes
 from batchviz.request import GREEDY
 from batchviz.scheduler import ScheduledSequence, SchedulerOutput
 
@@ -135,46 +134,13 @@ def measure_split(
     if not isinstance(network, PlainLlama):
         return None
     runner = loaded.make_runner(batch_size, position + 1, clock)
-    with _watched(network, clock) as spent:
+    with where_time_goes(network, clock) as spent:
         measured = []
         for _ in range(repeats + 1):
             spent.update(linear=0.0, attention=0.0)
             measured.append((_step_s(runner, batch_size, position, clock), spent["linear"], spent["attention"]))
     step_s, linear_s, attention_s = (statistics.median(times) for times in zip(*measured[1:], strict=True))
-    weights = sum(layer.in_features * layer.out_features for layer in _linears(network))
+    weights = sum(layer.in_features * layer.out_features for layer in linear_layers(network))
     kv_bytes = batch_size * (position + 1) * loaded.kv_bytes_per_token
     num_bytes = weights * loaded.bytes_per_number + kv_bytes
     return StepSplit(batch_size, step_s, linear_s, attention_s, limit.step_s(num_bytes, 2 * weights * batch_size))
-
-
-def _linears(network: PlainLlama) -> list[PackedLinear | JoinedLinear]:
-    return [module for module in network.modules() if isinstance(module, PackedLinear | JoinedLinear)]
-
-
-@contextmanager
-def _watched(network: PlainLlama, clock: Callable[[], float]) -> Iterator[dict[str, float]]:
-    """Seconds spent in linear layers and in attention while the block runs, added up."""
-    spent = {"linear": 0.0, "attention": 0.0}
-    plain_attend = network.attend
-
-    def begin(*_: Any) -> None:
-        spent["linear"] -= clock()
-
-    def end(*_: Any) -> None:
-        spent["linear"] += clock()
-
-    def attend(*step: Any) -> torch.Tensor:
-        started_s = clock()
-        found = plain_attend(*step)
-        spent["attention"] += clock() - started_s
-        return found
-
-    hooks = [layer.register_forward_pre_hook(begin) for layer in _linears(network)]
-    hooks += [layer.register_forward_hook(end) for layer in _linears(network)]
-    network.attend = attend
-    try:
-        yield spent
-    finally:
-        network.attend = plain_attend
-        for hook in hooks:
-            hook.remove()

@@ -40,9 +40,9 @@ class TorchRunner:
     """Runs a network over the slots of one cache. `clock` returns seconds."""
 
     def __init__(self, network: Network, cache: KVCache, clock: Callable[[], float]) -> None:
-        self._network = network
+        self.network = network
         self._cache = cache
-        self._clock = clock
+        self.clock = clock
         self._device = cache.keys.device
         self._dtype = cache.keys.dtype
 
@@ -50,15 +50,15 @@ class TorchRunner:
         """One step. A slot whose logits are not finite is named in `errors`; its neighbours get their tokens."""
         if not scheduled.scheduled:
             return RunnerOutput({}, 0.0, 0.0, 0)
-        started_s = self._clock()
+        started_s = self.clock()
         step = self.pack(scheduled.scheduled)
         logits = self.forward(step)
-        forwarded_s = self._clock()
+        forwarded_s = self.clock()
         token_ids, errors = self._choose(logits, step.sampling)
         return RunnerOutput(
             token_ids=token_ids,
             forward_s=forwarded_s - started_s,
-            sample_s=self._clock() - forwarded_s,
+            sample_s=self.clock() - forwarded_s,
             num_rows=step.attention.num_rows,
             num_dummy_rows=step.num_dummy_rows,
             errors=errors,
@@ -118,7 +118,7 @@ class TorchRunner:
     def forward(self, step: PackedStep) -> torch.Tensor:
         """The forward pass. Returns logits, [samples, vocab], in the order of `step.sampling`."""
         with torch.inference_mode():
-            logits = self._network(step.token_ids, step.positions, step.sampled_rows, step.attention)
+            logits = self.network(step.token_ids, step.positions, step.sampled_rows, step.attention)
             logits = logits[: len(step.sampling)]
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)

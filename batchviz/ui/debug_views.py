@@ -11,13 +11,22 @@ from types import MappingProxyType
 import streamlit as st
 
 from batchviz import explain
-from batchviz.batch_picture import attention_mask, padding
+from batchviz.batch_picture import attention_mask, blocks, padding
 from batchviz.debug_source import source_of_phase
 from batchviz.debugger import DebugSession
 from batchviz.ui import state
+from batchviz.ui.batch_charts import (
+    ATTENTION_COLUMNS,
+    LINEAR_COLUMNS,
+    MASK_COLUMNS,
+    attention_rows,
+    attention_spec,
+    linear_rows,
+    linear_spec,
+    mask_rows,
+    mask_spec,
+)
 from batchviz.ui.charts import frame
-from batchviz.ui.mask_chart import MASK_COLUMNS, mask_spec
-from batchviz.ui.theme import REQUEST_COLOURS
 
 
 def _decisions(session: DebugSession) -> None:
@@ -55,25 +64,66 @@ def _batch(session: DebugSession) -> None:
 
 def _attention(session: DebugSession) -> None:
     trace, facts = session.trace, session.facts()
-    counted = padding(facts)
-    if not counted.num_sequences:
+    working, counted = blocks(facts), padding(facts)
+    if not working:
         st.caption("This step fed no token.")
         return
-    order = {request.id: place for place, request in enumerate(trace.scenario.requests)}
-    rows = [
-        one._asdict() | {"phase": str(one.phase), "colour": order[one.request_id] % len(REQUEST_COLOURS)}
-        for one in attention_mask(trace, facts)
-    ]
+    pads = counted.padded_rows - counted.rows
     st.caption(
-        f"{counted.rows:,} rows, one for each token fed, share every linear layer. In attention a row looks only at the "
-        f"{'keys of its own slot' if counted.num_sequences > 1 else 'keys of its slot'}: the coloured part of its line."
+        f"**Linear layers: one block.** All {counted.rows:,} rows go through every one together. Padded to one length they "
+        f"would be {counted.padded_rows:,}, {pads:,} of them for nothing."
     )
+    linear = frame(linear_rows(trace, working), LINEAR_COLUMNS)
+    words = f"Linear layers: {counted.rows} rows packed, {counted.padded_rows} padded."
+    st.vega_lite_chart(linear, linear_spec(), key="debug_linear", height=130, alt=words)
+    st.caption(
+        f"**Attention: one block per sequence.** Each looks only at the keys of its own slot, {counted.keys:,} in all; "
+        f"padded it would be {counted.padded_keys:,}."
+    )
+    own = frame(attention_rows(trace, working), ATTENTION_COLUMNS)
+    words = f"Attention: {len(working)} blocks over {counted.keys} keys."
+    st.vega_lite_chart(own, attention_spec(), key="debug_blocks", height=60 + 24 * len(working), alt=words)
+    st.caption("**The same as a mask.** A row looks at the coloured part of its line.")
+    rows = frame(mask_rows(trace, attention_mask(trace, facts)), MASK_COLUMNS)
     words = f"Attention mask: {counted.rows} rows over {counted.keys} keys of {counted.num_sequences} sequences."
-    st.vega_lite_chart(frame(rows, MASK_COLUMNS), mask_spec(), key="debug_mask", height=320, alt=words)
-    st.caption(
-        f"Padded to one length the same batch would be {counted.padded_rows:,} rows instead of {counted.rows:,}, over "
-        f"{counted.padded_keys:,} keys instead of {counted.keys:,}."
-    )
+    st.vega_lite_chart(rows, mask_spec(), key="debug_mask", height=260, alt=words)
+
+
+def _sampling(session: DebugSession) -> None:
+    seen, trace, facts = session.seen(), session.trace, session.facts()
+    if seen is None:
+        st.caption(
+            "Recorded tokens come without the probabilities of the others. Choose *the live model* above to see the ten "
+            "likeliest next tokens of every slot."
+        )
+        return
+    if not seen.likeliest:
+        st.caption("This step sampled no token.")
+        return
+    sampling = {request.id: request.sampling for request in trace.scenario.requests}
+    for number, candidates in sorted(seen.likeliest.items()):
+        slot = facts.snapshot.slots[number]
+        name = slot.request_id or ""
+        how = sampling[name]
+        said = "the likeliest is taken" if how.temperature <= 0 else f"temperature {how.temperature:g}, seed {how.seed}"
+        st.caption(f"Slot {number}, **{state.plain(name)}**: {said}")
+        st.dataframe(
+            [
+                {
+                    "token": candidate.text,
+                    "probability": candidate.probability,
+                    "chosen": candidate.token_id == slot.token_id,
+                    "id": str(candidate.token_id),
+                }
+                for candidate in candidates
+            ],
+            hide_index=True,
+            key=f"debug_top_{number}",
+            height=213,
+            column_config={
+                "probability": st.column_config.ProgressColumn(format="percent", min_value=0, max_value=1),
+            },
+        )
 
 
 def _kv(session: DebugSession) -> None:
@@ -119,7 +169,7 @@ def _queue(session: DebugSession) -> None:
 
 def _time(session: DebugSession) -> None:
     snapshot = session.facts().snapshot
-    parts = {"schedule": snapshot.schedule_s, "forward": snapshot.forward_s, "sample": snapshot.sample_s}
+    parts = {"schedule": snapshot.schedule_s, **_forward(session), "sample": snapshot.sample_s}
     total = sum(parts.values()) or 1.0
     rows = [{"part": name, "ms": 1000 * seconds, "share": seconds / total} for name, seconds in parts.items()]
     st.caption(f"Seconds are {session.trace.origin.seconds}.")
@@ -134,6 +184,15 @@ def _time(session: DebugSession) -> None:
     )
 
 
+def _forward(session: DebugSession) -> dict[str, float]:
+    """The forward pass, in its parts where they were told apart."""
+    forward_s, seen = session.facts().snapshot.forward_s, session.seen()
+    if seen is None or seen.linear_s is None or seen.attention_s is None:
+        return {"forward": forward_s}
+    rest_s = forward_s - seen.linear_s - seen.attention_s
+    return {"forward: linear": seen.linear_s, "forward: attention": seen.attention_s, "forward: rest": rest_s}
+
+
 def _source(session: DebugSession) -> None:
     st.caption(f"The functions of this phase, {session.phase}, as they run.")
     st.code(source_of_phase(session.phase), language="python")
@@ -146,6 +205,7 @@ VIEWS: MappingProxyType[str, Callable[[DebugSession], None]] = MappingProxyType(
         "Batch": _batch,
         "Attention": _attention,
         "KV cache": _kv,
+        "Sampling": _sampling,
         "Time": _time,
         "Source": _source,
     }

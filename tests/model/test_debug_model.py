@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from batchviz.check import check_trace
@@ -18,11 +20,13 @@ pytestmark = pytest.mark.model
 
 QUESTIONS = ("Is the sky blue? Answer yes or no.", "Name three fruits.", "What is the capital of France?")
 
+REQUESTS = tuple(ScenarioRequest(f"r{i}", 12, prompt=prompt) for i, prompt in enumerate(QUESTIONS))
+SCENARIO = Scenario("asked", "Asked", REQUESTS, num_slots=2)
+
 
 @pytest.fixture(scope="module")
 def session(real32: LoadedModel) -> DebugSession:
-    requests = tuple(ScenarioRequest(f"r{i}", 12, prompt=prompt) for i, prompt in enumerate(QUESTIONS))
-    start = ModelStart(LiveModel(real32, float), Scenario("asked", "Asked", requests, num_slots=2), 1024)
+    start = ModelStart(LiveModel(real32, float), SCENARIO, 1024)
     session = DebugSession(start, make_config(Policy.STATIC, 2))
     session.goto(5)
     return session
@@ -31,8 +35,9 @@ def session(real32: LoadedModel) -> DebugSession:
 def test_the_likeliest_tokens_of_every_step_are_kept(session: DebugSession) -> None:
     for step in range(6):
         snapshot = session.goto(step).snapshot
-        likeliest = session.likeliest()
-        assert likeliest is not None
+        seen = session.seen()
+        assert seen is not None
+        likeliest = seen.likeliest
         assert set(likeliest) == {number for number, slot in enumerate(snapshot.slots) if slot.token_id is not None}
         for slot, candidates in likeliest.items():
             assert len(candidates) == NUM_KEPT
@@ -41,9 +46,22 @@ def test_the_likeliest_tokens_of_every_step_are_kept(session: DebugSession) -> N
             assert 0 < sum(shares) <= 1.0001
             assert candidates[0].token_id == snapshot.slots[slot].token_id  # greedy
     assert session.goto(0).snapshot.slots[0].text == "No"
-    likeliest = session.likeliest()
-    assert likeliest is not None
-    assert "Yes" in [candidate.text for candidate in likeliest[0]]
+    seen = session.seen()
+    assert seen is not None
+    assert "Yes" in [candidate.text for candidate in seen.likeliest[0]]
+
+
+def test_a_step_says_where_its_time_went(real32: LoadedModel) -> None:
+    start = ModelStart(LiveModel(real32, time.perf_counter), SCENARIO, 1024)
+    session = DebugSession(start, make_config(Policy.CONTINUOUS, 2))
+    snapshot = session.goto(3).snapshot
+    seen = session.seen()
+    assert seen is not None
+    assert seen.linear_s is not None
+    assert seen.attention_s is not None
+    assert 0 < seen.attention_s < snapshot.forward_s
+    assert 0.3 * snapshot.forward_s < seen.linear_s < snapshot.forward_s
+    assert seen.linear_s + seen.attention_s < snapshot.forward_s
 
 
 def test_looking_changes_no_token(session: DebugSession, real32: LoadedModel) -> None:

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from batchviz.debug_registry import IDLE_S, MAX_DESKS, Registry
+from batchviz.debug_registry import IDLE_S, MAX_DESKS, MAX_MODEL_DESKS, SEATS_TAKEN, NoSeatError, Registry
 from batchviz.debug_start import ScriptedStart
 from batchviz.debugger import DebugSession
 from batchviz.presets import load_scenario
 from batchviz.runs import make_config
 from batchviz.scheduler import Policy
+from batchviz.ui import debug_desk
 from batchviz.ui.debug_views import VIEWS
-from batchviz.ui.pages import debug
 
 
 def script() -> None:
@@ -112,9 +112,9 @@ def test_an_abort_in_the_past_is_refused_calmly(page: AppTest) -> None:
 
 def test_other_knobs_begin_anew(page: AppTest) -> None:
     press(page, "Step")
-    page.selectbox(key=debug.PRESET).select("golden-lengths").run()
-    page.selectbox(key=debug.POLICY).select("continuous").run()
-    page.number_input(key=debug.SLOTS).set_value(7).run()
+    page.selectbox(key=debug_desk.PRESET).select("golden-lengths").run()
+    page.selectbox(key=debug_desk.POLICY).select("continuous").run()
+    page.number_input(key=debug_desk.SLOTS).set_value(7).run()
     assert not page.exception
     pane = payload_of(page)["payload"]["panes"][0]
     assert (pane["policy"], pane["num_slots"], pane["num_steps"]) == ("continuous", 7, 1)
@@ -122,10 +122,10 @@ def test_other_knobs_begin_anew(page: AppTest) -> None:
 
 def test_a_desk_that_was_closed_is_said_and_another_is_there(page: AppTest) -> None:
     press(page, "Step")
-    debug._registry().close(page.session_state[debug.DESK])
+    debug_desk.registry().close(page.session_state[debug_desk.DESK])
     page.run()
     assert not page.exception
-    assert debug.CLOSED in said(page)
+    assert debug_desk.CLOSED in said(page)
     assert "Step **0**" in said(page)
 
 
@@ -149,3 +149,94 @@ def test_desks_are_closed_when_nobody_uses_them_and_there_are_never_too_many() -
             assert registry.find(keys[1 if number > 1 else 0]) is not None
     assert registry.find(keys[0]) is None
     assert len(set(keys)) == len(keys)
+
+
+def test_two_seats_at_the_model_and_no_more_until_one_is_left() -> None:
+    now = [0.0]
+    registry = Registry(lambda: now[0])
+    assert MAX_MODEL_DESKS == 2
+    first, second = (registry.open(new_session(), on_model=True) for _ in range(2))
+    assert not registry.has_seat()
+    ended: list[str] = []
+    late = new_session()
+    late.end = lambda: ended.append("late")  # type: ignore[method-assign]
+    with pytest.raises(NoSeatError, match="no more seats"):
+        registry.open(late, on_model=True)
+    assert ended == ["late"]  # its engine is not left behind
+    registry.open(new_session())  # the recorded ones are for everybody
+    registry.close(first)
+    assert registry.has_seat()
+    registry.open(new_session(), on_model=True)
+    now[0] = IDLE_S + 1
+    assert registry.has_seat()
+    assert registry.find(second) is None
+
+
+def test_a_desk_that_is_closed_lets_go_of_its_engines_and_of_its_forks() -> None:
+    registry = Registry(float)
+    ended: list[int] = []
+    sessions = [new_session() for _ in range(3)]
+    for number, session in enumerate(sessions):
+        session.end = lambda number=number: ended.append(number)  # type: ignore[method-assign, misc]
+    key = registry.open(sessions[0])
+    desk = registry.find(key)
+    assert desk is not None
+    desk.fork_to(sessions[1])
+    assert desk.current is sessions[1]
+    desk.fork_to(sessions[2])
+    assert ended == [1]
+    registry.close(key)
+    assert ended == [1, 0, 2]
+
+
+def test_a_request_of_given_lengths_joins_a_run_without_a_model(page: AppTest) -> None:
+    page.selectbox(key=debug_desk.PRESET).select("golden-lengths").run()
+    page.number_input(key="debug_answer").set_value(3)
+    page.number_input(key="debug_prompt_tokens").set_value(5)
+    page.button(key="FormSubmitter:debug_inject-Inject").click().run()
+    assert not page.exception
+    assert "new-1 arrives with the next step: 5 prompt tokens." in said(page)
+    press(page, "Step")
+    assert "**I** new-1" in said(page)
+    assert "new-1 arrived" in said(page)
+
+
+def test_a_recording_says_why_it_takes_no_request_and_has_no_probabilities(page: AppTest) -> None:
+    assert "A recording has no tokens for a new request" in said(page)
+    page.segmented_control(key="debug_view").set_value("Sampling").run()
+    assert "without the probabilities" in said(page)
+
+
+@pytest.mark.model
+def test_the_live_model_is_stepped_asked_and_forked(page: AppTest) -> None:
+    page.segmented_control(key=debug_desk.TOKENS).set_value(debug_desk.LIVE).run(timeout=120)
+    assert not page.exception
+    assert "Step **0**" in said(page)
+    page.segmented_control(key="debug_view").set_value("Sampling").run()
+    table = page.dataframe[0].value
+    assert list(table["chosen"]) == [True, *[False] * 9]
+    assert table["probability"].is_monotonic_decreasing
+    page.text_input(key="debug_words").input("Name one fruit.")
+    page.number_input(key="debug_answer").set_value(4)
+    page.button(key="FormSubmitter:debug_inject-Inject").click().run()
+    assert "new-1 arrives with the next step" in said(page)
+    press(page, "Step", "Step")
+    page.selectbox(key="debug_fork_policy").select("continuous")
+    page.number_input(key="debug_fork_slots").set_value(12)
+    next(button for button in page.button if button.label == "Fork").click().run(timeout=120)
+    assert not page.exception
+    assert "The same 3 steps, replayed and checked; from here on continuous." in said(page)
+    press(page, "Step")
+    page.segmented_control(key="debug_view").set_value("Decisions").run()
+    assert "new-1 was admitted to slot" in said(page)
+    page.segmented_control(key="debug_view").set_value("Time").run()
+    assert "forward: attention" in list(page.dataframe[0].value["part"])
+    others = [AppTest.from_function(script, default_timeout=60).run() for _ in range(2)]
+    for other in others:
+        other.segmented_control(key=debug_desk.TOKENS).set_value(debug_desk.LIVE).run(timeout=120)
+        assert not other.exception
+    assert SEATS_TAKEN[:40] in said(others[1])
+    assert others[1].segmented_control(key=debug_desk.TOKENS).value == debug_desk.RECORDED
+    assert "Step **0**" in said(others[1])
+    for one in (page, others[0]):
+        debug_desk.registry().close(one.session_state[debug_desk.DESK])
