@@ -1,4 +1,4 @@
-"""Debugging sessions that belong to visitors of a page, by a key that only their visitor has.
+"""Debugging sessions that belong to visitors of a page, by a key that only their visitor has; one each.
 
 Owns: Registry, Desk: how many there are, on the real model and in all, when one is closed. Must not know: pages, streamlit,
 torch.
@@ -40,6 +40,7 @@ class Desk:
     message: str = ""
     is_problem: bool = False
     used_s: float = 0.0
+    name: str = field(default_factory=lambda: secrets.token_hex(4))  # no other desk has it
 
     @property
     def current(self) -> DebugSession:
@@ -79,32 +80,33 @@ class Registry:
         self._desks: dict[str, Desk] = {}
         self._lock = threading.Lock()
 
-    def has_seat(self) -> bool:
-        """Whether a desk on the model can be opened now."""
+    def has_seat(self, key: str) -> bool:
+        """Whether the visitor of this key can have a desk on the model now; the one that he has is his to replace."""
         with self._lock:
             gone = self._take_idle()
-            is_free = self._num_on_model() < MAX_MODEL_DESKS
+            is_free = self._is_free(key)
         _end_all(gone)
         return is_free
 
-    def open(self, session: DebugSession, *, on_model: bool = False) -> str:
-        """A new desk; returns its key. Where there are too many, the one unused for longest is closed.
+    def open(self, key: str, session: DebugSession, *, on_model: bool = False) -> Desk:
+        """A new desk for the visitor of this key, in the place of the one that he has.
 
-        Raises NoSeatError where all seats at the model are taken.
+        Where there are too many, the one unused for longest is closed. Raises NoSeatError where all seats at the model
+        are taken.
         """
         desk = Desk([session], on_model, used_s=self._clock())
         with self._lock:
             gone = self._take_idle()
-            has_seat = not on_model or self._num_on_model() < MAX_MODEL_DESKS
+            has_seat = not on_model or self._is_free(key)
             if has_seat:
+                gone += [self._desks.pop(key)] if key in self._desks else []
                 if len(self._desks) >= MAX_DESKS:
                     gone.append(self._desks.pop(min(self._desks, key=lambda key: self._desks[key].used_s)))
-                key = secrets.token_urlsafe(12)
                 self._desks[key] = desk
         _end_all(gone if has_seat else [*gone, desk])
         if not has_seat:
             raise NoSeatError(SEATS_TAKEN)
-        return key
+        return desk
 
     def find(self, key: str) -> Desk | None:
         """The desk, which counts as used now; None if it is closed."""
@@ -121,8 +123,8 @@ class Registry:
             desk = self._desks.pop(key, None)
         _end_all([desk] if desk else [])
 
-    def _num_on_model(self) -> int:
-        return sum(desk.on_model for desk in self._desks.values())
+    def _is_free(self, key: str) -> bool:
+        return sum(desk.on_model for other, desk in self._desks.items() if other != key) < MAX_MODEL_DESKS
 
     def _take_idle(self) -> list[Desk]:
         """Those that nobody used; they are ended outside the lock, since an engine may be far away."""

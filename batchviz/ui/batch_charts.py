@@ -14,13 +14,14 @@ import altair as alt
 from batchviz.batch_picture import Block, Visible
 from batchviz.export.tables import Row
 from batchviz.timeline import letter
-from batchviz.trace import Trace
+from batchviz.trace import SlotPhase, Trace
 from batchviz.ui.charts import NO_ROWS, chart_spec
 from batchviz.ui.theme import EMPTY, REQUEST_COLOURS
 
 LINEAR_COLUMNS = ("layout", "order", "start", "end", "middle", "letter", "request", "rows", "colour")
 ATTENTION_COLUMNS = ("request", "slot", "keys", "longest", "rows", "colour")
 MASK_COLUMNS = ("row", "slot", "request", "phase", "start", "end", "colour")
+LETTER_SHARE = 30  # a letter stands where its piece is at least this part of the longer bar
 PADDING = -1  # the colour of what is no request
 
 
@@ -28,10 +29,11 @@ def linear_rows(trace: Trace, blocks: Sequence[Block]) -> list[Row]:
     """The rows of the batch side by side, as they are packed, and as they would be if every sequence were as long."""
     places = _places(trace)
     longest = max((block.rows for block in blocks), default=0)
+    in_order = sorted(blocks, key=lambda block: block.phase is SlotPhase.PREFILL)  # as the runner packs them
     found: list[Row] = []
     for order, (layout, is_padded) in enumerate((("packed, as here", False), ("padded", True))):
         start = 0
-        for block in blocks:
+        for block in in_order:
             place = places[block.request_id]
             pieces = [(block.rows, letter(place), block.request_id, place % len(REQUEST_COLOURS))]
             if is_padded and block.rows < longest:
@@ -39,6 +41,7 @@ def linear_rows(trace: Trace, blocks: Sequence[Block]) -> list[Row]:
             for rows, name, request, colour in pieces:
                 end = start + rows
                 middle = (start + end) / 2
+                name = name if rows * LETTER_SHARE >= longest * len(blocks) else ""
                 found.append(
                     dict(
                         zip(
@@ -111,7 +114,9 @@ def linear_spec() -> dict[str, Any]:
 @cache
 def attention_spec() -> dict[str, Any]:
     """A bar per sequence over its own keys; the grey behind it is what padding to the longest would add."""
-    request = alt.Y("request:N", title=None, sort=alt.EncodingSortField("slot"), axis=alt.Axis(labelLimit=150))
+    request = alt.Y(
+        "request:N", title=None, sort=alt.EncodingSortField("slot"), axis=alt.Axis(labelLimit=150, labelOverlap=False)
+    )
     tooltip = [alt.Tooltip("request:N"), alt.Tooltip("rows:Q", title="rows fed"), alt.Tooltip("keys:Q")]
     padded = (
         alt.Chart()

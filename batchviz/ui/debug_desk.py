@@ -7,6 +7,7 @@ keeps a key alone.
 
 from __future__ import annotations
 
+import secrets
 import time
 
 import streamlit as st
@@ -25,7 +26,7 @@ from batchviz.trace import RunConfig
 from batchviz.ui import state
 from batchviz.ui.source import OWN, preset_source, source_titles
 
-DESK = "debug_desk"  # str: the key of this visitor's desk
+KEY = "debug_key"  # str: this visitor's, in the registry
 PRESET, POLICY, SLOTS, TOKENS = "debug_preset", "debug_policy", "debug_slots", "debug_tokens"
 RENEW = "debug_renew"  # bool: the knobs were turned
 NUM_MOVES = "debug_moves"  # int: grows whenever the board is to show another step
@@ -41,19 +42,24 @@ def registry() -> Registry:
 
 
 def this_desk() -> Desk:
-    """This visitor's desk; a new one in a new session, when the knobs were turned, or when the old one was closed."""
-    key = st.session_state.get(DESK)
-    is_renewed = bool(st.session_state.pop(RENEW, False))
-    desk = registry().find(key) if key and not is_renewed else None
+    """This visitor's desk; a new one in a new session, when the knobs were turned, or when the old one was closed.
+
+    Streamlit may begin a script anew while the one before still waits for the model: then both begin a session, under
+    one key, and the later takes the place of the earlier.
+    """
+    key = str(st.session_state.setdefault(KEY, secrets.token_urlsafe(12)))
+    desk = None if st.session_state.get(RENEW) else registry().find(key)
     if desk is not None:
         return desk
     st.session_state.setdefault(PRESET, PRESET_NAMES[0])
     st.session_state.setdefault(POLICY, str(Policy.STATIC))
     st.session_state.setdefault(SLOTS, preset_source(st.session_state[PRESET]).scenario.num_slots)
-    was_closed = bool(key) and not is_renewed
+    was_closed = bool(st.session_state.get(NUM_MOVES)) and not st.session_state.get(RENEW)
     if was_closed:
         st.session_state[TOKENS] = RECORDED  # whoever slept takes no seat
-    desk = _begin()
+    desk = _begin(key)
+    st.session_state[RENEW] = False
+    move()
     if was_closed:
         desk.message = CLOSED
     return desk
@@ -74,7 +80,7 @@ def show_choice() -> None:
         if key in st.session_state:
             st.session_state[key] = st.session_state[key]  # Streamlit forgets what is not drawn on other pages
     titles = {key: title for key, title in source_titles().items() if key != OWN}
-    preset, tokens, policy, slots = st.columns([3, 2, 2, 1], vertical_alignment="bottom")
+    preset, tokens, policy, slots = st.columns([3, 2, 2, 1.2], vertical_alignment="bottom")
     preset.selectbox("Preset", list(titles), key=PRESET, format_func=lambda key: titles.get(key, key), on_change=_renew)
     has_words = preset_source(st.session_state[PRESET]).scenario.has_words
     tokens.segmented_control(
@@ -92,44 +98,35 @@ def _renew() -> None:
     st.session_state[RENEW] = True
 
 
-def _begin() -> Desk:
+def _begin(key: str) -> Desk:
     """A new desk of what the knobs say, its first step made."""
-    if st.session_state.get(DESK):
-        registry().close(str(st.session_state[DESK]))
     scenario = preset_source(str(st.session_state[PRESET])).scenario
     if not scenario.has_words:
         st.session_state[TOKENS] = RECORDED
     st.session_state.setdefault(TOKENS, RECORDED)
     st.session_state[SLOTS] = min(int(st.session_state[SLOTS]), most_slots())
     config = make_config(Policy(st.session_state[POLICY]), int(st.session_state[SLOTS]))
-    problem = ""
+    problem = SEATS_TAKEN
+    if is_live() and registry().has_seat(key):
+        try:
+            return _begin_live(key, scenario, config)
+        except (NoSeatError, DebugError) as error:
+            problem = str(error)
+    session = _recorded(str(st.session_state[PRESET]), scenario, config)
+    session.step()
+    desk = registry().open(key, session)
     if is_live():
-        problem = _begin_live(scenario, config)
-        if problem:
-            st.session_state[TOKENS] = RECORDED
-    if not is_live():
-        session = _recorded(str(st.session_state[PRESET]), scenario, config)
-        session.step()
-        st.session_state[DESK] = registry().open(session)
-    move()
-    desk = registry().find(st.session_state[DESK])
-    assert desk is not None
-    desk.message, desk.is_problem = problem, bool(problem)
+        st.session_state[TOKENS] = RECORDED
+        desk.message, desk.is_problem = problem, True
     return desk
 
 
-def _begin_live(scenario: Scenario, config: RunConfig) -> str:
-    """A desk on the model; or one sentence that says why there is none."""
-    if not registry().has_seat():
-        return SEATS_TAKEN
-    try:
-        with st.spinner("Getting the model ready; the very first time its weights are fetched."):
-            session = DebugSession(RemoteStart(state.shared_worker().ask, scenario), config)
-            session.step()
-        st.session_state[DESK] = registry().open(session, on_model=True)
-    except (NoSeatError, DebugError) as error:
-        return str(error)
-    return ""
+def _begin_live(key: str, scenario: Scenario, config: RunConfig) -> Desk:
+    """Nothing is drawn between the engine's beginning and the desk that owns it: a script may be stopped there."""
+    with st.spinner("Getting the model ready; the very first time its weights are fetched."):
+        session = DebugSession(RemoteStart(state.shared_worker().ask, scenario), config)
+        session.step()
+        return registry().open(key, session, on_model=True)
 
 
 def _recorded(key: str, scenario: Scenario, config: RunConfig) -> DebugSession:

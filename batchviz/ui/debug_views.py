@@ -75,14 +75,14 @@ def _attention(session: DebugSession) -> None:
     )
     linear = frame(linear_rows(trace, working), LINEAR_COLUMNS)
     words = f"Linear layers: {counted.rows} rows packed, {counted.padded_rows} padded."
-    st.vega_lite_chart(linear, linear_spec(), key="debug_linear", height=130, alt=words)
+    st.vega_lite_chart(linear, linear_spec(), key="debug_linear", height=150, alt=words)
     st.caption(
         f"**Attention: one block per sequence.** Each looks only at the keys of its own slot, {counted.keys:,} in all; "
         f"padded it would be {counted.padded_keys:,}."
     )
     own = frame(attention_rows(trace, working), ATTENTION_COLUMNS)
     words = f"Attention: {len(working)} blocks over {counted.keys} keys."
-    st.vega_lite_chart(own, attention_spec(), key="debug_blocks", height=60 + 24 * len(working), alt=words)
+    st.vega_lite_chart(own, attention_spec(), key="debug_blocks", height=70 + 28 * len(working), alt=words)
     st.caption("**The same as a mask.** A row looks at the coloured part of its line.")
     rows = frame(mask_rows(trace, attention_mask(trace, facts)), MASK_COLUMNS)
     words = f"Attention mask: {counted.rows} rows over {counted.keys} keys of {counted.num_sequences} sequences."

@@ -59,6 +59,25 @@ def test_a_run_is_driven_by_hand(page: Page) -> None:
     says(page, "Step 7 of 0–8 made so far")
 
 
+def test_the_live_model_is_driven_by_hand(page: Page) -> None:
+    page.get_by_text("the live model", exact=True).click()
+    says(page, "come from it now")
+    page.get_by_text("Sampling", exact=True).click()
+    expect(page.get_by_text("the likeliest is taken").first).to_be_visible(timeout=120_000)
+    page.get_by_role("textbox", name="A request arrives").fill("Name one fruit.")
+    page.get_by_role("button", name="Inject").click()
+    says(page, "new-1 arrives with the next step")
+    page.locator(".st-key-debug_Step button").click()
+    says(page, "of 0–1 made so far")
+    page.get_by_role("button", name="Fork").click()
+    says(page, "The same 2 steps, replayed and checked")
+    expect(page.locator(".batchviz .pane")).to_have_count(2)
+    page.get_by_text("Attention", exact=True).first.click()
+    says(page, "Linear layers: one block.")
+    page.get_by_text("recorded", exact=True).click()  # leaves the seat to the next
+    says(page, "of 0–0 made so far")
+
+
 def test_what_is_typed_is_never_markup(page: Page) -> None:
     page.get_by_role("textbox", name="Stop where").fill('text "<img src=x onerror=window.hit=1>[a](javascript:1)"')
     page.get_by_role("button", name="Add").click()

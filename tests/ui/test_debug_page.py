@@ -67,7 +67,7 @@ def test_into_reveals_the_phases(page: AppTest) -> None:
 def test_every_view_opens_at_every_kind_of_step(page: AppTest, view: str) -> None:
     for _ in range(5):
         press(page, "Next event")
-        page.segmented_control(key="debug_view").set_value(view).run()
+        page.pills(key="debug_view").set_value(view).run()
         assert not page.exception
 
 
@@ -122,7 +122,7 @@ def test_other_knobs_begin_anew(page: AppTest) -> None:
 
 def test_a_desk_that_was_closed_is_said_and_another_is_there(page: AppTest) -> None:
     press(page, "Step")
-    debug_desk.registry().close(page.session_state[debug_desk.DESK])
+    debug_desk.registry().close(page.session_state[debug_desk.KEY])
     page.run()
     assert not page.exception
     assert debug_desk.CLOSED in said(page)
@@ -136,56 +136,71 @@ def new_session() -> DebugSession:
 def test_desks_are_closed_when_nobody_uses_them_and_there_are_never_too_many() -> None:
     now = [0.0]
     registry = Registry(lambda: now[0])
-    first = registry.open(new_session())
+    registry.open("first", new_session())
     now[0] = IDLE_S
-    assert registry.find(first) is not None
+    assert registry.find("first") is not None
     now[0] = 2 * IDLE_S + 1
-    assert registry.find(first) is None
-    keys = []
+    assert registry.find("first") is None
     for number in range(MAX_DESKS + 1):
         now[0] += 1
-        keys.append(registry.open(new_session()))
+        registry.open(f"visitor {number}", new_session())
         if number:
-            assert registry.find(keys[1 if number > 1 else 0]) is not None
-    assert registry.find(keys[0]) is None
-    assert len(set(keys)) == len(keys)
+            assert registry.find(f"visitor {1 if number > 1 else 0}") is not None
+    assert registry.find("visitor 0") is None
+
+
+def watched_sessions(count: int) -> tuple[list[DebugSession], list[int]]:
+    """Sessions, and the list of those that were ended, in their order."""
+    ended: list[int] = []
+    sessions = [new_session() for _ in range(count)]
+    for number, session in enumerate(sessions):
+        session.end = lambda number=number: ended.append(number)  # type: ignore[method-assign, misc]
+    return sessions, ended
 
 
 def test_two_seats_at_the_model_and_no_more_until_one_is_left() -> None:
     now = [0.0]
     registry = Registry(lambda: now[0])
     assert MAX_MODEL_DESKS == 2
-    first, second = (registry.open(new_session(), on_model=True) for _ in range(2))
-    assert not registry.has_seat()
-    ended: list[str] = []
-    late = new_session()
-    late.end = lambda: ended.append("late")  # type: ignore[method-assign]
+    registry.open("a", new_session(), on_model=True)
+    registry.open("b", new_session(), on_model=True)
+    assert registry.has_seat("a")  # to begin anew
+    assert not registry.has_seat("c")
+    (late,), ended = watched_sessions(1)
     with pytest.raises(NoSeatError, match="no more seats"):
-        registry.open(late, on_model=True)
-    assert ended == ["late"]  # its engine is not left behind
-    registry.open(new_session())  # the recorded ones are for everybody
-    registry.close(first)
-    assert registry.has_seat()
-    registry.open(new_session(), on_model=True)
+        registry.open("c", late, on_model=True)
+    assert ended == [0]  # its engine is not left behind
+    registry.open("c", new_session())  # the recorded ones are for everybody
+    registry.close("a")
+    assert registry.has_seat("c")
+    registry.open("c", new_session(), on_model=True)
+    assert not registry.has_seat("a")
     now[0] = IDLE_S + 1
-    assert registry.has_seat()
-    assert registry.find(second) is None
+    assert registry.has_seat("a")
+    assert registry.find("b") is None
+
+
+def test_a_visitor_has_one_desk_however_often_a_script_began_anew() -> None:
+    registry = Registry(float)
+    sessions, ended = watched_sessions(3)
+    for session in sessions:
+        registry.open("a", session, on_model=True)
+    assert ended == [0, 1]
+    assert registry.has_seat("b")
+    desk = registry.find("a")
+    assert desk is not None
+    assert desk.current is sessions[2]
 
 
 def test_a_desk_that_is_closed_lets_go_of_its_engines_and_of_its_forks() -> None:
     registry = Registry(float)
-    ended: list[int] = []
-    sessions = [new_session() for _ in range(3)]
-    for number, session in enumerate(sessions):
-        session.end = lambda number=number: ended.append(number)  # type: ignore[method-assign, misc]
-    key = registry.open(sessions[0])
-    desk = registry.find(key)
-    assert desk is not None
+    sessions, ended = watched_sessions(3)
+    desk = registry.open("a", sessions[0])
     desk.fork_to(sessions[1])
     assert desk.current is sessions[1]
     desk.fork_to(sessions[2])
     assert ended == [1]
-    registry.close(key)
+    registry.close("a")
     assert ended == [1, 0, 2]
 
 
@@ -203,7 +218,7 @@ def test_a_request_of_given_lengths_joins_a_run_without_a_model(page: AppTest) -
 
 def test_a_recording_says_why_it_takes_no_request_and_has_no_probabilities(page: AppTest) -> None:
     assert "A recording has no tokens for a new request" in said(page)
-    page.segmented_control(key="debug_view").set_value("Sampling").run()
+    page.pills(key="debug_view").set_value("Sampling").run()
     assert "without the probabilities" in said(page)
 
 
@@ -212,7 +227,7 @@ def test_the_live_model_is_stepped_asked_and_forked(page: AppTest) -> None:
     page.segmented_control(key=debug_desk.TOKENS).set_value(debug_desk.LIVE).run(timeout=120)
     assert not page.exception
     assert "Step **0**" in said(page)
-    page.segmented_control(key="debug_view").set_value("Sampling").run()
+    page.pills(key="debug_view").set_value("Sampling").run()
     table = page.dataframe[0].value
     assert list(table["chosen"]) == [True, *[False] * 9]
     assert table["probability"].is_monotonic_decreasing
@@ -227,9 +242,9 @@ def test_the_live_model_is_stepped_asked_and_forked(page: AppTest) -> None:
     assert not page.exception
     assert "The same 3 steps, replayed and checked; from here on continuous." in said(page)
     press(page, "Step")
-    page.segmented_control(key="debug_view").set_value("Decisions").run()
+    page.pills(key="debug_view").set_value("Decisions").run()
     assert "new-1 was admitted to slot" in said(page)
-    page.segmented_control(key="debug_view").set_value("Time").run()
+    page.pills(key="debug_view").set_value("Time").run()
     assert "forward: attention" in list(page.dataframe[0].value["part"])
     others = [AppTest.from_function(script, default_timeout=60).run() for _ in range(2)]
     for other in others:
@@ -239,4 +254,4 @@ def test_the_live_model_is_stepped_asked_and_forked(page: AppTest) -> None:
     assert others[1].segmented_control(key=debug_desk.TOKENS).value == debug_desk.RECORDED
     assert "Step **0**" in said(others[1])
     for one in (page, others[0]):
-        debug_desk.registry().close(one.session_state[debug_desk.DESK])
+        debug_desk.registry().close(one.session_state[debug_desk.KEY])

@@ -15,7 +15,7 @@ from batchviz.playback import playback
 from batchviz.timeline import letter
 from batchviz.ui import address, state
 from batchviz.ui.debug_changes import do, show_breakpoints, show_changes
-from batchviz.ui.debug_desk import DESK, NUM_MOVES, show_choice, this_desk
+from batchviz.ui.debug_desk import NUM_MOVES, show_choice, this_desk
 from batchviz.ui.debug_views import VIEWS
 from batchviz.ui.player import show_player
 from batchviz.ui.theme import PAGE_PADDING
@@ -27,7 +27,7 @@ FEW_LIVE_STEPS = 60  # each of which takes the model its time
 
 def debug_page() -> None:
     """Draws the page: the board and the buttons at the left, one view of the step at the right."""
-    st.html(f"<style>.stMainBlockContainer{{padding:{PAGE_PADDING}}}</style>")
+    st.html(f"<style>.stMainBlockContainer{{padding:{PAGE_PADDING}}}.st-key-debug_view div{{flex-wrap:wrap}}</style>")
     address.leave_view()
     st.markdown("### Stop anywhere, see everything, know why")
     st.caption(
@@ -41,7 +41,7 @@ def debug_page() -> None:
     with board:
         _show_board(desk)
     with views:
-        view = st.segmented_control("What to see", list(VIEWS), default="Decisions", key="debug_view", required=True)
+        view = st.pills("What to see", list(VIEWS), default="Decisions", key="debug_view", required=True)
         st.caption(_names(desk))
         VIEWS[view or "Decisions"](desk.current)
     stops, ahead = st.columns(2, gap="large")
@@ -53,7 +53,7 @@ def debug_page() -> None:
 
 def _show_board(desk: Desk) -> None:
     traces = tuple(session.trace for session in desk.sessions) if _is_beside(desk) else (desk.current.trace,)
-    run_id = f"debug-{st.session_state[DESK]}-{desk.shown}-{len(traces)}"
+    run_id = f"debug-{desk.name}-{desk.shown}-{len(traces)}"
     seek = {"n": int(st.session_state.get(NUM_MOVES, 0)), "step": desk.current.shown, "play": False}
     show_player(playback(traces[-2:], run_id=run_id, version=desk.current.num_steps), key="debug_player", seek=seek)
 
