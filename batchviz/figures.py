@@ -112,14 +112,21 @@ class Run:
                 return median(step.duration_s for step in self.trace.steps) if self.trace.steps else None
             case "longest_gap_s":
                 return max((gap for result in self.results.values() for gap in result.itl_s), default=None)
-        known = (*RUN_FIGURES, *SlotSteps._fields, "working", *OWN_FIGURES, *(f"kv_{one}" for one in KV_FIGURES), *NAMES)
+        known = (
+            *RUN_FIGURES,
+            *SlotSteps._fields,
+            "working",
+            *OWN_FIGURES,
+            *(f"kv_{one}" for one in KV_FIGURES),
+            *NAMES,
+        )
         raise FigureError(f"a run has no figure {name!r}; it has {', '.join(known)}")
 
     def figure_of(self, name: str, whose: str) -> Value | None:
         """Of one request, or of the step of a moment. Raises FigureError for what is unknown."""
         if name in STEP_FIGURES:
             step = self.moment(whose)
-            return None if step is None else getattr(padding(self.ledger[step]), name)  # type: ignore[no-any-return]
+            return None if step is None else getattr(padding(self.ledger[step]), name)
         request_id = whose
         if request_id not in self.results:
             raise FigureError(f"no request is called {request_id!r}; there are {', '.join(self.results)}")
@@ -186,9 +193,11 @@ def _value(node: ast.expr, runs: Runs) -> Value:
         case ast.BoolOp(op=operation, values=values):
             found = [bool(_value(value, runs)) for value in values]
             return all(found) if isinstance(operation, ast.And) else any(found)
-        case ast.Compare(left=left, ops=operations, comparators=others) if all(type(op) in OPERATORS for op in operations):
-            values = [_value(one, runs) for one in (left, *others)]
-            pairs = zip(operations, values, values[1:], strict=False)
+        case ast.Compare(left=left, ops=operations, comparators=others) if all(
+            type(op) in OPERATORS for op in operations
+        ):
+            sides = [_value(one, runs) for one in (left, *others)]
+            pairs = zip(operations, sides, sides[1:], strict=False)
             return all(OPERATORS[type(one)](first, second) for one, first, second in pairs)
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in FUNCTIONS:
             return FUNCTIONS[name](*(_value(argument, runs) for argument in arguments))  # type: ignore[no-any-return]

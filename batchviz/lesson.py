@@ -145,7 +145,7 @@ class _Reader:
         for place, claim in enumerate(fields.claims):
             if self._value(("claims", place), claim, self._runs) is not True:
                 raise self._error(("claims", place), f"this claim is not true of the runs: {claim}")
-        intro, further = (FURTHER.split(self._body, maxsplit=1) + [""])[:2]
+        intro, further = [*FURTHER.split(self._body, maxsplit=1), ""][:2]
         return Lesson(
             id=fields.id,
             title=fields.title,
@@ -186,7 +186,9 @@ class _Reader:
             if moment and runs.place_of(pane) is not None:
                 steps = [runs.run(pane, None).moment(moment)]
             else:
-                steps = [runs.run(name, None).moment(stop.at) for name in ("first", "second", "third")[: len(runs.panes)]]
+                steps = [
+                    runs.run(name, None).moment(stop.at) for name in ("first", "second", "third")[: len(runs.panes)]
+                ]
         except ValueError as error:
             raise self._error(path, str(error)) from None
         found = [step for step in steps if step is not None]
@@ -197,7 +199,9 @@ class _Reader:
     def _question(self, place: int, fields: QuestionFields) -> Question:
         here: KeyPath = ("questions", place)
         if fields.before > len(self._fields.stops):
-            raise self._error((*here, "before"), f"there are {len(self._fields.stops)} stops, and none is {fields.before}")
+            raise self._error(
+                (*here, "before"), f"there are {len(self._fields.stops)} stops, and none is {fields.before}"
+            )
         choices = []
         for number, choice in enumerate(fields.choices):
             path = (*here, "choices", number)
@@ -267,4 +271,6 @@ def focus_of(text: str, runs: LessonRuns) -> Focus:
         case [part] if part in PARTS:
             return Focus(pane, part)
     parts = ", ".join(PARTS)
-    raise FigureError(f"focus {text!r} is nothing to point at; write a pane, one of {parts}, slot N, or a pane and one of them")
+    raise FigureError(
+        f"focus {text!r} is nothing to point at; write a pane, one of {parts}, slot N, or a pane and one of them"
+    )

@@ -11,9 +11,10 @@ from functools import cache
 
 from batchviz.figures import FigureError, Run
 from batchviz.link import panes_from_text
+from batchviz.panes import config_of
 from batchviz.presets import PRESET_NAMES, SCRIPTED_PRESET_NAMES, load_scenario
 from batchviz.recordings import load_recording, rescheduled
-from batchviz.runs import config_of, scenario_config
+from batchviz.runs import scenario_config
 from batchviz.scheduler import Policy
 from batchviz.trace import RunConfig, Trace
 
