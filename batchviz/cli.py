@@ -39,6 +39,7 @@ from batchviz.cli_options import (
     TotalTokensOption,
 )
 from batchviz.cli_runs import Knobs, RunOptions, Terminal, make_traces
+from batchviz.cli_site import site
 from batchviz.export.compare_json import to_compare
 from batchviz.export.text import to_text
 from batchviz.own_policy import OwnPolicy, find_policy
@@ -220,7 +221,7 @@ def diff(
     raise typer.Exit(1 if differs else 0)
 
 
-for tool in (record, fetch, bench):
+for tool in (record, fetch, bench, site):
     app.command()(tool)
 
 

@@ -38,12 +38,12 @@ export function mountLessonPage() {
     const found = Number.parseInt(new URLSearchParams(window.location.hash.slice(1)).get(name) || "0", 10);
     return Number.isFinite(found) ? found : 0;
   };
-  const href = (id) => (id ? `${encodeURIComponent(id)}.html` : "./");
+  const href = (id) => (id ? `${encodeURIComponent(id)}.html` : "index.html");
   const lesson = newLesson(document.querySelector(".bv-lesson"), {
     links: false,
     href,
     lesson: (id) => {
-      window.location.href = id ? href(id) : "index.html";
+      window.location.href = href(id);
     },
     place: (at) => window.history.replaceState(null, "", at ? `#stop=${at}` : "#"),
   });
