@@ -39,6 +39,9 @@ export function newPane(model, pane, palette) {
   const [queueColumn, queueList, queueCount] = column("queue", "Queue");
   const [laneColumn, laneList] = column("lanes", pane.numSlots === 1 ? "Slot" : "Slots");
   const [answerColumn, answerList] = column("answers", "Answers");
+  answerList.tabIndex = 0; // it scrolls where there is little room, and then by key as well
+  answerList.setAttribute("role", "group");
+  answerList.setAttribute("aria-label", "Answers");
   const over = element("div", "over");
   laneList.append(over);
   body.append(queueColumn, laneColumn, answerColumn);

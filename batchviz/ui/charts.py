@@ -96,7 +96,7 @@ def with_cursor(chart: alt.Chart, height: alt.Y | None = None) -> dict[str, Any]
     rule = (
         alt.Chart()
         .transform_filter("isValid(datum.cursor)")
-        .mark_rule(color=CURSOR, strokeWidth=2)
+        .mark_rule(color=CURSOR, strokeWidth=2, aria=False)
         .encode(x=step_axis("cursor"), tooltip=[alt.Tooltip("cursor:Q", title="the player rests at step")])
     )
     ruler = alt.Chart().transform_filter("isValid(datum.longest)").mark_point(opacity=0).encode(x=step_axis("longest"))

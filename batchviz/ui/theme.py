@@ -42,3 +42,12 @@ POLICY_COLOURS = MappingProxyType({"left": WITHHELD, "middle": PREFILL, "right":
 REQUEST_COLOURS = (
     "#0072b2", "#e69f00", "#00805c", "#cc79a7", "#56b4e9", "#c25100", "#7a5ea8", "#d9c52b", "#8a5a3c", "#66761c",
 )  # fmt: skip
+
+
+def page_style(padding: str = PAGE_PADDING, more: str = "") -> str:
+    """The page's margins, words that everybody can read, and what else a page wants, as an element for `st.html`."""
+    legible = (
+        "[data-testid='stCaptionContainer']{color:inherit;opacity:0.85}"
+        "[data-variant][data-selected='true']{color:inherit}"
+    )
+    return f"<style>.stMainBlockContainer{{padding:{padding}}}{legible}{more}</style>"

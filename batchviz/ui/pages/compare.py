@@ -15,13 +15,13 @@ from batchviz.trace_file import traces_from_json
 from batchviz.ui import address, figures, files, knobs, state
 from batchviz.ui.live_panel import HAS_FIGURES, live_is_on, show_controls, stage, wait_for_player
 from batchviz.ui.source import Source, bundle_of, is_whole, source_titles, usual_panes
-from batchviz.ui.theme import PAGE_PADDING
+from batchviz.ui.theme import page_style
 from batchviz.ui.words import TITLE
 
 
 def compare_page() -> None:
     """Draws the page: the picture first, then the knobs that change it, then the figures."""
-    st.html(f"<style>.stMainBlockContainer{{padding:{PAGE_PADDING}}}</style>")
+    st.html(page_style())
     address.open_view()
     source = address.source_now()
     bundle, problem = _bundle(source)

@@ -18,7 +18,7 @@ from batchviz.ui.debug_changes import do, show_breakpoints, show_changes
 from batchviz.ui.debug_desk import NUM_MOVES, show_choice, this_desk
 from batchviz.ui.debug_views import VIEWS
 from batchviz.ui.player import show_player
-from batchviz.ui.theme import PAGE_PADDING
+from batchviz.ui.theme import page_style
 
 MAX_NAMED = 12
 FEW_STEPS = 1_000  # a breakpoint looks no further at once
@@ -27,7 +27,7 @@ FEW_LIVE_STEPS = 60  # each of which takes the model its time
 
 def debug_page() -> None:
     """Draws the page: the board and the buttons at the left, one view of the step at the right."""
-    st.html(f"<style>.stMainBlockContainer{{padding:{PAGE_PADDING}}}.st-key-debug_view div{{flex-wrap:wrap}}</style>")
+    st.html(page_style(more=".st-key-debug_view div{flex-wrap:wrap}"))
     address.leave_view()
     st.markdown("### Stop anywhere, see everything, know why")
     st.caption(

@@ -14,7 +14,7 @@ from batchviz.lesson import list_lessons
 from batchviz.lesson_payload import index_payload, lesson_payload
 from batchviz.ui import address
 from batchviz.ui.lesson_view import show_lesson
-from batchviz.ui.theme import WIDE_PADDING
+from batchviz.ui.theme import WIDE_PADDING, page_style
 
 KEY = "lesson_view"
 MAX_CARD = 99
@@ -26,7 +26,7 @@ PRESENTING = (
 
 def learn_page() -> None:
     """Draws the page."""
-    st.html(f"<style>.stMainBlockContainer{{padding:{WIDE_PADDING}}}{PRESENTING}</style>")
+    st.html(page_style(WIDE_PADDING, PRESENTING))
     address.leave_view()
     ids = [lesson.id for lesson in list_lessons()]
     wanted = st.query_params.get("lesson", "")

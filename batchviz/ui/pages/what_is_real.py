@@ -13,13 +13,13 @@ from batchviz.trace import Origin, RunnerKind, Seconds, Trace
 from batchviz.trace_file import traces_from_json
 from batchviz.ui import address, state
 from batchviz.ui.source import bundle_of
-from batchviz.ui.theme import PAGE_PADDING
+from batchviz.ui.theme import page_style
 from batchviz.ui.words import WORDS
 
 
 def what_is_real_page() -> None:
     """Draws the page from the runs that the other page shows, or the first preset's."""
-    st.html(f"<style>.stMainBlockContainer{{padding:{PAGE_PADDING};max-width:60rem}}</style>")
+    st.html(page_style(more=".stMainBlockContainer{max-width:60rem}"))
     address.leave_view()
     source, panes = address.kept()
     bundle = bundle_of(source, panes)
