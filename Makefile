@@ -1,4 +1,5 @@
 # make run    opens the page            make test    runs every check
+# make serve  the same for a room      make doctor  checks this machine before a workshop
 # make bench  measures this engine beside others and writes the README's table
 # make record records the shipped runs anew, make golden writes the golden traces anew, make picture the README's picture
 PYTHON ?= python3
@@ -8,11 +9,18 @@ PAGE_READY := $(VENV)/.page-ready
 TEST_READY := $(VENV)/.test-ready
 TORCH_CPU  := https://download.pytorch.org/whl/cpu
 
-.PHONY: run test lint types unit fetch bench record golden picture clean
+.PHONY: run serve doctor test lint types unit fetch bench record golden picture clean
 .DELETE_ON_ERROR:
 
 run: $(PAGE_READY) fetch
 	$(BIN)/python -m batchviz app
+
+# Others on the network can open this one; it says their address.
+serve: $(PAGE_READY) fetch
+	$(BIN)/python -m batchviz serve
+
+doctor: $(PAGE_READY)
+	$(BIN)/python -m batchviz doctor
 
 test: $(TEST_READY) fetch lint types unit
 
