@@ -19,6 +19,7 @@ from batchviz import __version__
 from batchviz.check import check_trace
 from batchviz.cli_doctor import doctor
 from batchviz.cli_machine import bench, fetch, record
+from batchviz.cli_offline import offline
 from batchviz.cli_options import (
     BatchedTokensOption,
     CapacityOption,
@@ -222,7 +223,7 @@ def diff(
     raise typer.Exit(1 if differs else 0)
 
 
-for tool in (record, fetch, bench, doctor, serve):
+for tool in (record, fetch, bench, doctor, offline, serve):
     app.command()(tool)
 app.command("app")(open_app)
 

@@ -18,7 +18,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # From the ground up. A file imports only from floors under its own; neighbours on one floor do not know each other,
 # except inside a room (a name ending in ".").
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("request", "machine", "room", "doctor"),
+    ("request", "machine", "room", "doctor", "offline"),
     ("prefill",),
     ("scheduler",),
     ("scenario",),
@@ -54,7 +54,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("record", "bench", "bench_report", "cli_options"),
     ("debug_tables", "debug_words"),
     ("debug_shell",),
-    ("cli_bench", "cli_debug", "cli_serve", "cli_doctor"),
+    ("cli_bench", "cli_debug", "cli_serve", "cli_doctor", "cli_offline"),
     ("cli_machine",),
     ("cli",),
     ("ui.theme", "ui.words"),
