@@ -83,7 +83,7 @@ class Facts(NamedTuple):
     weights: Weights | str
     port: Port
     browser: str | None
-    steps: Steps | str | None  # None: not asked for
+    steps: Steps | str | None  # a string says what failed; None: not tried
 
 
 def examine(facts: Facts) -> tuple[Check, ...]:
@@ -97,7 +97,7 @@ def examine(facts: Facts) -> tuple[Check, ...]:
         check_weights(facts.weights),
         check_port(facts.port),
         check_browser(facts.browser, facts.port.number),
-        check_step(facts.steps),
+        check_step(facts.steps, has_weights),
         check_exact(facts.steps),
     )
 
@@ -187,12 +187,13 @@ def check_browser(browser: str | None, port: int) -> Check:
     return Check("browser", Mark.OK, browser)
 
 
-def check_step(steps: Steps | str | None) -> Check:
+def check_step(steps: Steps | str | None, has_weights: bool) -> Check:
+    """A model that is there and fails must be mended; a slow machine cannot be."""
     name = "one step"
     if steps is None:
-        return Check(name, Mark.NOTE, "not measured: --no-model")
+        return Check(name, Mark.NOTE, f"not measured: {'--no-model' if has_weights else 'the weights come first'}")
     if isinstance(steps, str):
-        return Check(name, Mark.NOTE, f"not measured: {steps}")
+        return Check(name, Mark.MEND, f"the model fails: {steps}", f"{INSTALL}; recorded runs work without it")
     fine = steps.median_ms <= FINE_STEP_MS
     where = f"{steps.median_ms:.0f} ms with {steps.slots} slots, {steps.dtype} on {steps.device}"
     found = f"{where}: {'fine for live runs' if fine else f'slow: {RECORDED}'}"

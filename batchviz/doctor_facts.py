@@ -40,9 +40,7 @@ def look(port: int, *, with_model: bool, progress: Progress) -> Facts:
     progress("reading the weights", None)
     cache, weights = find_weights()
     whole = isinstance(weights, Weights) and weights.there and weights.problem is None
-    steps: Steps | str | None = None
-    if with_model:
-        steps = measure_steps(progress) if whole else "the weights are not there, or not whole"
+    steps = measure_steps(progress) if with_model and whole else None
     return Facts(
         python=sys.version_info[:3],
         pins=pins,

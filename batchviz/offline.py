@@ -23,7 +23,10 @@ TORCH_CPU = "https://download.pytorch.org/whl/cpu"
 NEWEST_GLIBC, OLDEST_GLIBC = 28, 5
 # What only torch's CUDA builds need.
 CUDA_ONLY = re.compile(r"nvidia-|cuda-|triton$")
-PRIVATE = re.compile(r"(secret|credential|token|password|\.env)|\.(pem|key|p12|pfx|kdbx)$|^id_(rsa|ed25519|ecdsa)")
+PRIVATE = re.compile(
+    r"^(\.env\b.*|\.netrc|\.pypirc|id_(rsa|dsa|ecdsa|ed25519).*|(secrets?|credentials?|passwords?)(\.(?!py$).*)?)$"
+    r"|\.(pem|key|p12|pfx|kdbx)$"
+)
 LEFT_OUT = re.compile(r"^(\.git.*|\.ci|\.?venv.*|__pycache__|artifacts|build|.*\.egg-info|\..*_cache|\.hypothesis)$")
 
 

@@ -75,6 +75,7 @@ FAULTS = [
     ("weights", {"weights": "No module named 'platformdirs'"}, "platformdirs", "pip install"),
     ("port", {"port": Port(8501, "is in use", 8503)}, "8501: is in use", "python -m batchviz app --port 8503"),
     ("port", {"port": Port(8501, "is in use")}, "8501: is in use", "another port"),
+    ("one step", {"steps": "No module named 'torch'"}, "the model fails: No module named 'torch'", "pip install"),
 ]
 
 
@@ -97,7 +98,6 @@ NOTES = [
     ("one step", {"steps": STEPS._replace(median_ms=FINE_STEP_MS + 1)}, "251 ms with 4 slots, float32 on cpu: slow"),
     ("one step", {"steps": STEPS._replace(busy_pct=BUSY_PCT + 1)}, "26 % busy"),
     ("one step", {"steps": None}, "--no-model"),
-    ("one step", {"steps": "No module named 'torch'"}, "not measured: No module named 'torch'"),
     ("bit-identical", {"steps": STEPS._replace(exact=False, exact_note="1 of 12")}, "no (1 of 12)"),
     ("bit-identical", {"steps": STEPS._replace(exact=None)}, "not checked"),
     ("bit-identical", {"steps": None}, "not loaded"),
@@ -110,6 +110,12 @@ def test_what_cannot_or_need_not_be_mended_is_a_note(name: str, changes: Any, te
     assert check.mark is Mark.NOTE
     assert text in check.found
     assert not must_mend(examine(WELL._replace(**changes)))
+
+
+def test_without_weights_no_step_is_asked_for_and_only_the_weights_are_to_mend() -> None:
+    facts = WELL._replace(steps=None, weights=Weights(FOLDER, False, None))
+    assert "the weights come first" in found("one step", facts).found
+    assert [check.name for check in examine(facts) if check.mark is Mark.MEND] == ["weights"]
 
 
 def test_a_full_disk_is_well_where_the_weights_are_there_already() -> None:
@@ -218,7 +224,7 @@ def test_a_cache_that_cannot_be_made_and_a_port_in_use_are_said_and_exit_with_1(
     assert check_of(done, "disk")["mark"] == "mend"
     assert check_of(done, "weights")["mark"] == "mend"
     assert check_of(done, "port")["found"] == f"{number}: is in use"
-    assert "the weights are not there" in check_of(done, "one step")["found"]
+    assert "the weights come first" in check_of(done, "one step")["found"]
 
 
 def test_weights_with_another_hash_are_said_and_never_loaded(tmp_path: Path) -> None:
@@ -227,7 +233,7 @@ def test_weights_with_another_hash_are_said_and_never_loaded(tmp_path: Path) -> 
     done = doctor(tmp_path / "cache", "--json")
     assert done.returncode == 1
     assert "does not have the hash" in check_of(done, "weights")["found"]
-    assert "not whole" in check_of(done, "one step")["found"]
+    assert "the weights come first" in check_of(done, "one step")["found"]
 
 
 def test_missing_torch_is_one_sentence(tmp_path: Path) -> None:
@@ -238,7 +244,7 @@ def test_missing_torch_is_one_sentence(tmp_path: Path) -> None:
     )
     done = doctor(tmp_path / "cache", "--json", stubs=tmp_path / "stubs")
     assert check_of(done, "weights")["mark"] == "ok"
-    assert check_of(done, "one step")["found"] == "not measured: No module named 'torch'"
+    assert check_of(done, "one step")["found"] == "the model fails: No module named 'torch'"
 
 
 def test_weights_that_no_model_can_be_made_of_are_one_sentence(tmp_path: Path) -> None:
@@ -246,7 +252,7 @@ def test_weights_that_no_model_can_be_made_of_are_one_sentence(tmp_path: Path) -
     (tmp_path / "stubs").mkdir()
     (tmp_path / "stubs" / "torch.py").write_text("raise OSError('a library of torch cannot be loaded')\n")
     done = doctor(tmp_path / "cache", "--json", stubs=tmp_path / "stubs")
-    assert check_of(done, "one step")["found"] == "not measured: a library of torch cannot be loaded"
+    assert check_of(done, "one step")["found"] == "the model fails: a library of torch cannot be loaded"
 
 
 def test_without_the_packages_of_the_terminal_there_is_one_sentence_too(tmp_path: Path) -> None:
