@@ -27,7 +27,9 @@ PRIVATE = re.compile(
     r"^(\.env\b.*|\.netrc|\.pypirc|id_(rsa|dsa|ecdsa|ed25519).*|(secrets?|credentials?|passwords?)(\.(?!py$).*)?)$"
     r"|\.(pem|key|p12|pfx|kdbx)$"
 )
-LEFT_OUT = re.compile(r"^(\.git.*|\.ci|\.?venv.*|__pycache__|artifacts|build|.*\.egg-info|\..*_cache|\.hypothesis)$")
+LEFT_OUT = re.compile(
+    r"^(\.git.*|\.ci|\.?venv.*|__pycache__|artifacts|build|batchviz-offline|.*\.egg-info|\..*_cache|\.hypothesis)$"
+)
 
 
 class Platform(NamedTuple):

@@ -263,6 +263,14 @@ def test_without_the_packages_of_the_terminal_there_is_one_sentence_too(tmp_path
     assert "the package typer is not installed" in done.stderr
 
 
+def test_a_python_that_is_too_old_is_told_in_one_sentence() -> None:
+    code = "import sys; sys.version_info = (3, 10, 1); import batchviz"
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 1
+    assert done.stderr.startswith("batchviz needs Python 3.11 or newer; this is ")
+    assert len(done.stderr.splitlines()) == 1
+
+
 @pytest.mark.model
 def test_a_step_of_the_real_model_is_timed() -> None:
     from batchviz.doctor_facts import measure_steps
