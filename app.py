@@ -8,13 +8,15 @@ import streamlit as st
 if __name__ == "__main__":
     from batchviz.ui.pages.compare import compare_page
     from batchviz.ui.pages.debug import debug_page
+    from batchviz.ui.pages.learn import learn_page
     from batchviz.ui.pages.what_is_real import what_is_real_page
 
     st.set_page_config(page_title="batchviz", page_icon="🎞️", layout="wide", initial_sidebar_state="collapsed")
     compare = st.Page(compare_page, title="Compare", url_path="compare", default=True)
+    learn = st.Page(learn_page, title="Learn", url_path="learn")
     what_is_real = st.Page(what_is_real_page, title="What is real here", url_path="what-is-real")
     debug = st.Page(debug_page, title="Debug", url_path="debug")
-    st.navigation([compare, debug, what_is_real], position="top").run()
+    st.navigation([compare, learn, debug, what_is_real], position="top").run()
 else:
     from batchviz.ui.first_page import ROUTES
 

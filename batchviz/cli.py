@@ -42,6 +42,7 @@ from batchviz.cli_options import (
 )
 from batchviz.cli_runs import Knobs, RunOptions, Terminal, make_traces
 from batchviz.cli_serve import open_app, serve
+from batchviz.cli_site import site
 from batchviz.export.compare_json import to_compare
 from batchviz.export.text import to_text
 from batchviz.own_policy import OwnPolicy, find_policy
@@ -223,7 +224,7 @@ def diff(
     raise typer.Exit(1 if differs else 0)
 
 
-for tool in (record, fetch, bench, doctor, offline, serve):
+for tool in (record, fetch, bench, doctor, offline, serve, site):
     app.command()(tool)
 app.command("app")(open_app)
 

@@ -11,6 +11,7 @@ the top of a file are unique among all files; a file imports only from files bef
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 FOLDER = Path(__file__).parent.parent / "assets" / "player"
@@ -19,7 +20,7 @@ SCRIPTS = (
     "controls.js", "player.js", "main.js",
 )  # fmt: skip
 STYLES = ("colours.css", "player.css", "lanes.css")
-IMPORT = re.compile(r'^import \{[^}]*\} from "\./[a-z_]+\.js";\n', re.MULTILINE)
+IMPORT = re.compile(r'^import \{[^}]*\} from "\.[a-z_./]+\.js";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export (?=(?:async )?function |const |let |class )", re.MULTILINE)
 
 
@@ -58,8 +59,18 @@ def cover_js() -> str:
     return f"{_joined()}\nmountCover();\n"
 
 
+def player_parts() -> str:
+    """The player's scripts without a door: for whoever builds something around it."""
+    return join_scripts(FOLDER / name for name in SCRIPTS[:-1])
+
+
+def join_scripts(paths: Iterable[Path]) -> str:
+    """The scripts as one, imports and exports dropped."""
+    return "\n".join(EXPORT.sub("", IMPORT.sub("", path.read_text(encoding="utf-8"))) for path in paths)
+
+
 def _joined() -> str:
-    return "\n".join(EXPORT.sub("", IMPORT.sub("", _read(name))) for name in SCRIPTS)
+    return join_scripts(FOLDER / name for name in SCRIPTS)
 
 
 def _read(name: str) -> str:

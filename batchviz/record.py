@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from batchviz.check import check_trace
 from batchviz.cli_runs import Terminal
 from batchviz.link import panes_from_text
+from batchviz.panes import config_of
 from batchviz.presets import PRESET_NAMES, PRESET_PANES, SCRIPTED_PRESET_NAMES, load_scenario
 from batchviz.recordings import recording_path
-from batchviz.runs import DEFAULT_SLOT_CAPACITY, Run, config_of, scenario_config, scripted_run
+from batchviz.runs import DEFAULT_SLOT_CAPACITY, Run, scenario_config, scripted_run
 from batchviz.scenario import Scenario, ScenarioError
 from batchviz.trace import RunConfig, Trace
 from batchviz.trace_file import write_traces

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from batchviz.engine import Engine, no_clock
-from batchviz.link import PaneChoice
 from batchviz.prefill import PrefillMode, make_prefill
 from batchviz.request import Request
 from batchviz.runner import Detokenizer, ModelRunner, RecordedRunner, RecordedTokens, ScriptedRunner, StepCost
@@ -150,19 +149,6 @@ def make_config(
     make_prefill(prefill, num_slots, max_batched_tokens)
     group_timeout = group_timeout if policy is Policy.STATIC else 0
     return RunConfig(policy, num_slots, slot_capacity, prefill, max_batched_tokens, kv_budget_tokens, group_timeout)
-
-
-def config_of(pane: PaneChoice, slot_capacity: int = DEFAULT_SLOT_CAPACITY) -> RunConfig:
-    """What the engine is told. Raises ValueError with one sentence."""
-    return make_config(
-        pane.policy,
-        pane.num_slots,
-        slot_capacity,
-        prefill=pane.prefill,
-        max_batched_tokens=pane.max_batched_tokens,
-        kv_budget_tokens=pane.kv_budget_tokens,
-        group_timeout=pane.group_timeout,
-    )
 
 
 def scenario_config(

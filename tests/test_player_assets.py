@@ -64,7 +64,7 @@ def test_styles_touch_nothing_but_the_player() -> None:
     css = re.sub(r"/\*.*?\*/|@keyframes.*?\}\s*\}", "", player_css(), flags=re.DOTALL)
     for selectors in re.findall(r"([^{}]+)\{", css):
         for selector in selectors.strip().split(","):
-            assert selector.strip().startswith((".batchviz", "@")), selector
+            assert selector.strip().startswith((".batchviz", ".bv-lesson", "@")), selector
 
 
 def test_every_reason_to_wait_has_words() -> None:

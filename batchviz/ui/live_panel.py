@@ -15,8 +15,8 @@ from streamlit.delta_generator import DeltaGenerator
 
 from batchviz.jobs import JobState, JobView, QueueFullError
 from batchviz.link import PaneChoice
+from batchviz.panes import config_of
 from batchviz.playback import playback
-from batchviz.runs import config_of
 from batchviz.scenario import ScenarioError
 from batchviz.trace import TraceStatus
 from batchviz.ui import address, chat, figures, files, state

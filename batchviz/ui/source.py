@@ -17,14 +17,15 @@ from batchviz.check import check_trace
 from batchviz.export.series import step_rows
 from batchviz.export.tables import request_rows
 from batchviz.link import MAX_PANES, PaneChoice, checked, panes_from_text, panes_to_text
+from batchviz.panes import config_of, pane_of
 from batchviz.playback import playback
 from batchviz.presets import PRESET_NAMES, PRESET_PANES, list_presets, list_scripted_presets, load_scenario
 from batchviz.recordings import has_recording, rescheduled
-from batchviz.runs import DEFAULT_SLOT_CAPACITY, as_recorded, config_of, scenario_config, scripted_run
+from batchviz.runs import DEFAULT_SLOT_CAPACITY, as_recorded, scenario_config, scripted_run
 from batchviz.scenario import MAX_SLOTS, Scenario, ScenarioError, ScenarioRequest
 from batchviz.scenario_file import dump_scenario, parse_scenario
 from batchviz.scheduler import Policy
-from batchviz.trace import RunConfig, ScenarioRecord, Trace, TraceStatus
+from batchviz.trace import ScenarioRecord, Trace, TraceStatus
 from batchviz.trace_file import TraceError, bundle_to_json, is_trace, traces_from_bytes, traces_from_json
 from batchviz.ui import state
 from batchviz.workload_file import WORKLOAD_SUFFIXES, Cut, parse_workload
@@ -112,17 +113,6 @@ def _counterpart(pane: PaneChoice) -> PaneChoice:
     """What a lone run is held against: the other way to batch, everything else alike."""
     other = Policy.STATIC if pane.policy is Policy.CONTINUOUS else Policy.CONTINUOUS
     return checked(replace(pane, policy=other))
-
-
-def pane_of(config: RunConfig) -> PaneChoice:
-    return PaneChoice(
-        config.policy,
-        config.num_slots,
-        config.prefill,
-        config.max_batched_tokens,
-        config.kv_budget_tokens,
-        config.group_timeout,
-    )
 
 
 def bundle_of(source: Source, panes: tuple[PaneChoice, ...]) -> str | None:

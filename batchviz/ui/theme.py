@@ -9,6 +9,7 @@ from __future__ import annotations
 from types import MappingProxyType
 
 PAGE_PADDING = "3.6rem clamp(1rem, 5.7vw, 5rem) 3rem"  # rem, as CSS: narrower than Streamlit's on a phone
+WIDE_PADDING = "3.6rem clamp(1rem, 2.6vw, 3.5rem) 3rem"  # for words and two runs beside each other
 WAITING = "#9AA5B1"
 PREFILL = "#56B4E9"
 DECODE = "#0072B2"
