@@ -1,4 +1,6 @@
 # make run    opens the page            make test    runs every check
+# make serve  the same for a room      make doctor  checks this machine before a workshop
+# make offline  gathers all that laptops without a network need: FOLDER=/media/stick PLATFORMS="linux macos windows"
 # make bench  measures this engine beside others and writes the README's table
 # make record records the shipped runs anew, make golden writes the golden traces anew, make picture the README's picture
 PYTHON ?= python3
@@ -7,12 +9,24 @@ BIN    := $(VENV)/bin
 PAGE_READY := $(VENV)/.page-ready
 TEST_READY := $(VENV)/.test-ready
 TORCH_CPU  := https://download.pytorch.org/whl/cpu
+FOLDER     ?= batchviz-offline
+PLATFORMS  ?=
 
-.PHONY: run test lint types unit fetch bench record golden picture clean
+.PHONY: run serve doctor offline test lint types unit fetch bench record golden picture clean
 .DELETE_ON_ERROR:
 
 run: $(PAGE_READY) fetch
 	$(BIN)/python -m batchviz app
+
+# Others on the network can open this one; it says their address.
+serve: $(PAGE_READY) fetch
+	$(BIN)/python -m batchviz serve
+
+doctor: $(PAGE_READY)
+	$(BIN)/python -m batchviz doctor
+
+offline: $(PAGE_READY)
+	$(BIN)/python -m batchviz offline "$(FOLDER)" $(addprefix --platform ,$(PLATFORMS))
 
 test: $(TEST_READY) fetch lint types unit
 

@@ -17,7 +17,9 @@ from rich.table import Table
 
 from batchviz import __version__
 from batchviz.check import check_trace
+from batchviz.cli_doctor import doctor
 from batchviz.cli_machine import bench, fetch, record
+from batchviz.cli_offline import offline
 from batchviz.cli_options import (
     BatchedTokensOption,
     CapacityOption,
@@ -39,6 +41,7 @@ from batchviz.cli_options import (
     TotalTokensOption,
 )
 from batchviz.cli_runs import Knobs, RunOptions, Terminal, make_traces
+from batchviz.cli_serve import open_app, serve
 from batchviz.cli_site import site
 from batchviz.export.compare_json import to_compare
 from batchviz.export.text import to_text
@@ -221,22 +224,9 @@ def diff(
     raise typer.Exit(1 if differs else 0)
 
 
-for tool in (record, fetch, bench, site):
+for tool in (record, fetch, bench, doctor, offline, serve, site):
     app.command()(tool)
-
-
-@app.command("app")
-def open_app(
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the page.")] = 8501,
-    host: Annotated[str, typer.Option(help="Address to listen on; others than localhost can be reached by others.")] = (
-        "localhost"
-    ),
-    browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
-) -> None:
-    """Open the page in a browser; Ctrl-C ends it."""
-    from batchviz.serve import serve
-
-    raise typer.Exit(serve(host, port, open_browser=browser))
+app.command("app")(open_app)
 
 
 @app.callback(invoke_without_command=True)

@@ -214,7 +214,10 @@ def test_lengths_alone_can_be_replayed_and_still_say_that_no_model_ran() -> None
 
 def test_help_names_every_command() -> None:
     text = batchviz("--help").stdout
-    assert all(command in text for command in ("compare", "run", "record", "check", "presets", "fetch", "app"))
+    assert all(
+        command in text
+        for command in ("compare", "run", "record", "check", "presets", "fetch", "app", "serve", "doctor", "offline")
+    )
 
 
 def test_ctrl_c_ends_cleanly_and_keeps_what_was_finished(tmp_path: Path) -> None:
