@@ -48,6 +48,6 @@ def page_style(padding: str = PAGE_PADDING, more: str = "") -> str:
     """The page's margins, words that everybody can read, and what else a page wants, as an element for `st.html`."""
     legible = (
         "[data-testid='stCaptionContainer']{color:inherit;opacity:0.85}"
-        "[data-variant][data-selected='true']{color:inherit}"
+        "[data-variant][data-selected='true']{color:inherit!important}"
     )
     return f"<style>.stMainBlockContainer{{padding:{padding}}}{legible}{more}</style>"
