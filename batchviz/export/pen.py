@@ -118,6 +118,19 @@ class Pen:
             shown = shown[:-1]
         return f"{shown.rstrip()}…"
 
+    def wrapped(self, text: str, size: float, room: float, lines: int) -> list[str]:
+        """The text in at most so many lines; what is too long for them is cut."""
+        words, found = sayable(text).split(), [""]
+        for place, word in enumerate(words):
+            longer = f"{found[-1]} {word}".strip()
+            if found[-1] and self.width(longer, size) > room:
+                if len(found) == lines:
+                    return [*found[:-1], self.fitted(" ".join([found[-1], *words[place:]]), size, room)]
+                found.append(word)
+            else:
+                found[-1] = longer
+        return [*found[:-1], self.fitted(found[-1], size, room)]
+
     def badge(self, left: float, top: float, size: float, letters: str, request: int, *, held: bool = False) -> None:
         """A request's square, with its letter where there is room. `held`: grey, as what is not let go."""
         place = request % len(REQUESTS)

@@ -39,7 +39,9 @@ WIDTH = 960  # logical pixels
 MARGIN = 20
 GAP = 14
 PAD = 14
-PANES_TOP = 78
+PANES_TOP = 76  # under a sentence of one line
+LINE_H = 18
+SMOOTH = 2  # drawn so many times larger, then made smaller: round corners and even letters
 HEAD_H = 84  # of a pane, down to the ticks above its map
 SEATS_W = 42  # slot number and badge, left of the map
 BADGE = 17
@@ -60,11 +62,15 @@ class Picture:
         self._order = {request_id: index for index, request_id in enumerate(request_order(timelines))}
         self._stories = [Story(timeline, self._order) for timeline in timelines]
         self.num_steps = max(story.num_steps for story in self._stories)
-        self.scale = scale
+        self.scale = scale * SMOOTH
+        self._look_for = Pen(Image.new("RGB", (1, 1)), self.scale).wrapped(
+            shorten(traces[0].scenario.look_for, 400), 13, WIDTH - 2 * MARGIN, 2
+        )
+        self._top = PANES_TOP + LINE_H * (len(self._look_for) - 1)
         row = row_height(max(trace.num_slots for trace in traces))
         self._width = (WIDTH - 2 * MARGIN - GAP * (len(traces) - 1)) / len(traces)
         self._lefts = [MARGIN + pane * (self._width + GAP) for pane in range(len(traces))]
-        map_top = PANES_TOP + HEAD_H + TICKS_H
+        map_top = self._top + HEAD_H + TICKS_H
         self.maps = [
             MapPlace(left + PAD + SEATS_W, map_top, self._width - 2 * PAD - SEATS_W, row, self.num_steps)
             for left in self._lefts
@@ -72,8 +78,9 @@ class Picture:
         self._foot = map_top + row * max(trace.num_slots for trace in traces) + AXIS_H
         self._bottom = self._foot + FOOT_H
         origins = origin_lines(traces)[:MAX_PANES]
-        self._base = Image.new("RGB", (WIDTH * scale, round((self._bottom + 36 + 15 * len(origins)) * scale)), PAPER)
-        self._draw_base(Pen(self._base, scale), traces, origins)
+        height = round(self._bottom + 36 + 15 * len(origins))
+        self._base = Image.new("RGB", (WIDTH * self.scale, height * self.scale), PAPER)
+        self._draw_base(Pen(self._base, self.scale), traces, origins)
         self._faded = Image.blend(self._base, Image.new("RGB", self._base.size, CARD), FADED)
 
     def frame(self, step: int) -> Image.Image:
@@ -90,23 +97,24 @@ class Picture:
             self._draw_seats(pen, place, story, scene)
             self._draw_head(pen, left, scene)
             self._draw_foot(pen, left, story, scene)
-        return image
+        return image.reduce(SMOOTH)
 
     def _draw_base(self, pen: Pen, traces: Sequence[Trace], origins: Sequence[str]) -> None:
         scenario = traces[0].scenario
         room = WIDTH - 2 * MARGIN
         pen.text(MARGIN, 38, pen.fitted(shorten(scenario.title, 200), 22, room - 180), 22, TEXT, bold=True)
-        pen.text(MARGIN, 61, pen.fitted(shorten(scenario.look_for, 300), 13, room), 13, SOFT)
+        for number, line in enumerate(self._look_for):
+            pen.text(MARGIN, 61 + LINE_H * number, line, 13, SOFT)
         for story, place, left, label in zip(self._stories, self.maps, self._lefts, pane_labels(traces), strict=True):
             trace = story.timeline.trace
-            pen.rounded(left, PANES_TOP, left + self._width, self._bottom, 10, CARD, LINE)
+            pen.rounded(left, self._top, left + self._width, self._bottom, 10, CARD, LINE)
             name, comma, settings = label.partition(",")
             heading = label if trace.config.policy_class else f"{name} batching{comma}{settings}"
             inner = self._width - 2 * PAD
-            pen.text(left + PAD, PANES_TOP + 27, pen.fitted(heading, 17, inner - 84), 17, TEXT, bold=True)
+            pen.text(left + PAD, self._top + 27, pen.fitted(heading, 17, inner - 84), 17, TEXT, bold=True)
             slots = f"{trace.num_slots} slot{'' if trace.num_slots == 1 else 's'}"
             words = f"{slots} · {SUBTITLES[trace.config.policy]}"
-            pen.text(left + PAD, PANES_TOP + 45, pen.fitted(words, 12, inner - 128), 12, SOFT)
+            pen.text(left + PAD, self._top + 45, words if pen.width(words, 12) < inner - 128 else slots, 12, SOFT)
             draw_map(pen, place, story.timeline, self._order)
             for slot in range(trace.num_slots):
                 if place.row >= 11:
@@ -134,7 +142,7 @@ class Picture:
         """Fades what is yet to come, and marks where we are: behind the step's own column."""
         bottom = place.top + story.timeline.trace.num_slots * place.row
         at = place.x(min(step, self.num_steps - 1) + 1)
-        left, top, right, low = (round(v * self.scale) for v in (at, place.top, place.left + place.width, bottom))
+        left, top, right, low = (round(v * self.scale) for v in (at, place.top, place.x(story.num_steps), bottom))
         if right > left:
             pen.image.paste(self._faded.crop((left, top, right, low)), (left, top))
         pen.box(at - 1, place.top - TICKS_H, at + 1, bottom + 3, TEXT)
@@ -153,16 +161,16 @@ class Picture:
     def _draw_head(self, pen: Pen, left: float, scene: Scene) -> None:
         """How many have their answer; who waits."""
         right = left + self._width - PAD
-        words = pen.text(right, PANES_TOP + 28, f" of {len(self._order)}", 13, SOFT, anchor="rs")
-        pen.text(right - words, PANES_TOP + 28, str(len(scene.delivered)), 27, TEXT, anchor="rs", bold=True)
+        words = pen.text(right, self._top + 28, f" of {len(self._order)}", 13, SOFT, anchor="rs")
+        pen.text(right - words, self._top + 28, str(len(scene.delivered)), 27, TEXT, anchor="rs", bold=True)
         if scene.withheld:
             words = pen.text(
-                right, PANES_TOP + 45, f"{len(scene.withheld)} withheld", 12, WARN_TEXT, anchor="rs", bold=True
+                right, self._top + 45, f"{len(scene.withheld)} withheld", 12, WARN_TEXT, anchor="rs", bold=True
             )
-            pen.text(right - words - 4, PANES_TOP + 45, "delivered,", 12, SOFT, anchor="rs")
+            pen.text(right - words - 4, self._top + 45, "delivered,", 12, SOFT, anchor="rs")
         else:
-            pen.text(right, PANES_TOP + 45, "delivered", 12, SOFT, anchor="rs")
-        self._draw_row(pen, left, PANES_TOP + 55, "queue", scene.waiting, "nobody waits")
+            pen.text(right, self._top + 45, "delivered", 12, SOFT, anchor="rs")
+        self._draw_row(pen, left, self._top + 55, "queue", scene.waiting, "nobody waits")
 
     def _draw_foot(self, pen: Pen, left: float, story: Story, scene: Scene) -> None:
         """Who has an answer, who is kept from one; slot-steps so far; tokens and seconds."""
@@ -202,7 +210,7 @@ class Picture:
 
     def _draw_row(self, pen: Pen, left: float, top: float, label: str, requests: Iterable[int], nobody: str) -> None:
         """A word and the badges of these requests, as many as fit; then how many more there are."""
-        shown, x, right = list(requests), left + PAD + 60, left + self._width - PAD
+        shown, x, right = list(requests), left + PAD + 64, left + self._width - PAD
         is_warning = label == "withheld" and bool(shown)
         middle = top + BADGE / 2
         pen.text(left + PAD, middle, label, 12, WARN_TEXT if is_warning else FAINT, anchor="lm")
