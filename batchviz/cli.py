@@ -17,6 +17,7 @@ from rich.table import Table
 
 from batchviz import __version__
 from batchviz.check import check_trace
+from batchviz.cli_export import export
 from batchviz.cli_machine import bench, fetch, record
 from batchviz.cli_options import (
     BatchedTokensOption,
@@ -221,7 +222,7 @@ def diff(
     raise typer.Exit(1 if differs else 0)
 
 
-for tool in (record, fetch, bench, site):
+for tool in (export, record, fetch, bench, site):
     app.command()(tool)
 
 
