@@ -113,7 +113,7 @@ def test_on_paper_it_is_light_and_has_nothing_to_press(open_file: Open, exported
     assert brightness(page, "body", "backgroundColor") > 240
     assert canvas.evaluate(track) > 200
     page.screenshot(path=ARTIFACTS / "exported-print.png", full_page=True)
-    page.emulate_media(media="screen")
+    page.emulate_media(media="null")
     expect(page.locator(".controls")).to_be_visible()
     assert len(re.findall(rb"/Type /Page\b", page.pdf(prefer_css_page_size=True))) == 1
 
@@ -135,7 +135,7 @@ def test_it_opens_at_the_step_of_its_file_and_plays_if_told(open_file: Open, tmp
 def test_the_address_goes_before_the_file_and_may_change(open_file: Open, tmp_path: Path) -> None:
     page = open_file(written(tmp_path, step=34), "#step=12&speed=2&controls=0")
     expect(page.locator(".controls")).to_be_hidden()
-    expect(page.locator(".telling")).to_contain_text("Step 12")
+    expect(page.locator(WHERE)).to_have_text("Step 12")
     assert page.locator('[data-part="speed"]').input_value() == "2"
     page.evaluate("location.hash = '#step=100&controls=1'")
     stands(page, 100)
