@@ -18,8 +18,11 @@ SPELLED = MappingProxyType({"×": "x", "–": "-", "—": "-", "−": "-", "‘"
 KNOWN = frozenset("·…“”")  # beside ASCII
 
 
-def rgb(colour: str) -> Rgb:
-    return ImageColor.getrgb(colour)[:3]
+def levels(colour: str) -> Rgb:
+    """Red, green and blue, 0 to 255, of a colour as CSS writes it."""
+    found = ImageColor.getcolor(colour, "RGB")
+    assert isinstance(found, tuple)
+    return found[0], found[1], found[2]
 
 
 def mix(colour: Rgb, share: float, other: Rgb) -> Rgb:
@@ -28,12 +31,12 @@ def mix(colour: Rgb, share: float, other: Rgb) -> Rgb:
     return red, green, blue
 
 
-TEXT = rgb(colours.TEXT)
-PAPER = rgb(colours.PAPER)
-WARN = rgb(colours.WARN)
-GOOD = rgb(colours.GOOD)
-ACCENT = rgb(colours.ACCENT)
-CARD = mix(rgb(colours.SECOND), 0.55, PAPER)  # these as in assets/player/colours.css
+TEXT = levels(colours.TEXT)
+PAPER = levels(colours.PAPER)
+WARN = levels(colours.WARN)
+GOOD = levels(colours.GOOD)
+ACCENT = levels(colours.ACCENT)
+CARD = mix(levels(colours.SECOND), 0.55, PAPER)  # these as in assets/player/colours.css
 SOFT = mix(TEXT, 0.72, PAPER)
 FAINT = mix(TEXT, 0.58, PAPER)
 LINE = mix(TEXT, 0.13, PAPER)
@@ -41,8 +44,8 @@ TRACK = mix(TEXT, 0.05, CARD)
 HELD_PAPER = mix(TEXT, 0.09, CARD)
 HELD_LINE = mix(TEXT, 0.24, CARD)
 WARN_TEXT = mix(WARN, 0.72, TEXT)
-REQUESTS = tuple(map(rgb, colours.REQUEST_COLOURS))
-INKS = tuple(map(rgb, colours.REQUEST_INKS))
+REQUESTS = tuple(map(levels, colours.REQUEST_COLOURS))
+INKS = tuple(map(levels, colours.REQUEST_INKS))
 
 
 @lru_cache(maxsize=64)

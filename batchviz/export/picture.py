@@ -27,7 +27,7 @@ from batchviz.export.pen import (
     Pen,
     mix,
 )  # fmt: skip
-from batchviz.export.picture_map import AXIS_H, TICKS_H, MapPlace, draw_map, row_height
+from batchviz.export.picture_map import AXIS_H, MIN_SEAT_ROW, TICKS_H, MapPlace, draw_map, row_height
 from batchviz.export.scene import Scene, Story
 from batchviz.link import MAX_PANES
 from batchviz.playback import SUBTITLES
@@ -149,6 +149,8 @@ class Picture:
 
     def _draw_seats(self, pen: Pen, place: MapPlace, story: Story, scene: Scene) -> None:
         size = min(BADGE, place.row - 2)
+        if place.row < MIN_SEAT_ROW:
+            return
         for slot in range(story.timeline.trace.num_slots):
             seat = scene.seats[slot] if slot < len(scene.seats) and not scene.is_over else None
             left = place.left - 6 - size

@@ -16,6 +16,7 @@ AXIS_H = 17
 AXIS_EVERY = 78  # logical pixels between two labels, at least
 STALLED_SHARE = 0.35  # of a request's colour, as in the player
 MIN_LETTER_ROW = 9
+MIN_SEAT_ROW = 7  # below it there is no room to say who sits there
 
 
 def row_height(num_slots: int) -> int:
