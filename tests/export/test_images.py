@@ -59,6 +59,21 @@ def test_a_slot_s_cell_has_its_request_s_colour(name: str) -> None:
     assert check_cells(opened(to_png(traces, last)), traces, 2, last) > 12
 
 
+def test_every_slot_step_of_a_small_run_is_in_its_place() -> None:
+    traces = story(lengths=(4, 9, 5), num_slots=2)
+    image = opened(to_png(traces, 13)).convert("RGB")
+    for trace, place in zip(traces, Picture(traces).maps, strict=True):
+        ids = [request.id for request in trace.scenario.requests]
+        for snapshot in trace.steps:
+            for number, slot in enumerate(snapshot.slots):
+                _, top, right, bottom = place.cell(number, snapshot.step)
+                found = image.getpixel((round((right - 4) * 2), round(top + bottom)))
+                if slot.phase in WORKING and slot.request_id is not None:
+                    assert found == COLOURS[ids.index(slot.request_id)], (snapshot.step, number)
+                else:
+                    assert found not in COLOURS, (snapshot.step, number)
+
+
 def test_a_picture_is_wide_sharp_and_not_blank() -> None:
     image = opened(to_png(load_recording("four-slots"), 34))
     assert image.width == 1920
