@@ -18,6 +18,7 @@ from rich.table import Table
 from batchviz import __version__
 from batchviz.check import check_trace
 from batchviz.cli_doctor import doctor
+from batchviz.cli_export import export
 from batchviz.cli_machine import bench, fetch, record
 from batchviz.cli_offline import offline
 from batchviz.cli_options import (
@@ -224,7 +225,7 @@ def diff(
     raise typer.Exit(1 if differs else 0)
 
 
-for tool in (record, fetch, bench, doctor, offline, serve, site):
+for tool in (export, record, fetch, bench, doctor, offline, serve, site):
     app.command()(tool)
 app.command("app")(open_app)
 

@@ -17,7 +17,7 @@ from pathlib import Path
 FOLDER = Path(__file__).parent.parent / "assets" / "player"
 SCRIPTS = (
     "clock.js", "model.js", "dom.js", "palette.js", "lanes.js", "sides.js", "map.js", "telling.js", "pane.js",
-    "controls.js", "player.js", "main.js",
+    "controls.js", "player.js", "opening.js", "main.js",
 )  # fmt: skip
 STYLES = ("colours.css", "player.css", "lanes.css")
 IMPORT = re.compile(r'^import \{[^}]*\} from "\.[a-z_./]+\.js";\n', re.MULTILINE)
@@ -50,7 +50,7 @@ def player_js() -> str:
 
 
 def page_js() -> str:
-    """The script as a page of its own: reads the payload from the element `batchviz-payload`."""
+    """The script as a page of its own: reads the elements `batchviz-payload` and `batchviz-options`."""
     return f"{_joined()}\nmountPage();\n"
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,9 +11,6 @@ from batchviz.debugger import DebugSession
 from batchviz.runs import make_config
 from batchviz.scenario import Scenario, ScenarioRequest
 from batchviz.scheduler import Policy
-from batchviz.ui.theme import REQUEST_COLOURS
-
-COLOURS = Path(__file__).parent.parent / "assets" / "player" / "colours.css"
 
 
 def new_session(prompts: list[int], policy: Policy = Policy.CONTINUOUS) -> DebugSession:
@@ -55,8 +49,3 @@ def test_nobody_looks_at_the_keys_of_another(prompts: list[int], policy: Policy)
         counted = padding(facts)
         assert counted.rows <= counted.padded_rows
         assert counted.keys <= counted.padded_keys
-
-
-def test_requests_have_the_player_s_colours() -> None:
-    found = re.findall(r"--bv-r\d: (#[0-9a-f]{6})", COLOURS.read_text(encoding="utf-8"))
-    assert tuple(found) == REQUEST_COLOURS

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from batchviz.batch_picture import padding
+from batchviz.colours import REQUEST_COLOURS
 from batchviz.lesson import list_lessons
 from batchviz.lesson_payload import index_payload, lesson_payload
 from batchviz.lesson_runs import run_of
 from batchviz.step_picture import KINDS, NUM_COLOURS, picture
-from batchviz.ui.theme import REQUEST_COLOURS
 
 PLACES = range(len(list_lessons()))
 

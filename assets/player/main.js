@@ -4,6 +4,7 @@
 // cleaning up in between; so there is one player per root, kept in a WeakMap.
 
 import { newPlayer } from "./player.js";
+import { readOpening } from "./opening.js";
 
 const PLAYERS = new WeakMap();
 const COVER_S = 20; // then the page under the cover is shown, whatever it says
@@ -65,10 +66,25 @@ export function mountCover() {
     delete window.batchvizFirst;
     cover.remove(); // what lies under it has something to say
   }, COVER_S * 1000);
-  window.batchvizFirst = { root: cover.querySelector(".batchviz"), player: mountPage() };
+  window.batchvizFirst = { root: cover.querySelector(".batchviz"), player: playerOnPage() };
 }
 
+// A page of its own opens as its file and its address say; the address may change, as a page around it likes.
 export function mountPage() {
+  const player = playerOnPage();
+  const root = document.querySelector(".batchviz");
+  const open = (options) => {
+    const opening = readOpening(options, window.location.hash);
+    if (opening.controls !== null) root.classList.toggle("no-controls", !opening.controls);
+    player.open(opening);
+  };
+  const options = document.getElementById("batchviz-options"); // a page around a player may have none
+  open(options ? JSON.parse(options.textContent) : {});
+  window.onhashchange = () => open({});
+  window.matchMedia("print").onchange = () => player.refreshTheme(true); // paper is light: no frame comes before it
+}
+
+function playerOnPage() {
   const payload = JSON.parse(document.getElementById("batchviz-payload").textContent);
   const player = newPlayer(document.querySelector(".batchviz"));
   player.refreshTheme();

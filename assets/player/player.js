@@ -244,12 +244,23 @@ export function newPlayer(root) {
       told = stepNow();
       if (wish.play) play(clock);
     },
-    refreshTheme() {
+    // A page of its own opens: at a step, where it stands unless it is to play; null is as usual. Who wants no motion
+    // is spared it.
+    open(wish) {
+      if (!model) return;
+      if (wish.speed !== null) setSpeed(clock, wish.speed);
+      if (wish.step !== null || wish.play === false) stop();
+      if (wish.step !== null) seek(clock, positionOf(Math.min(wish.step, Math.max(0, model.maxSteps - 1))));
+      if (wish.play && !calm.matches) play(clock);
+      if (document.hidden) onVisibility();
+      request();
+    },
+    refreshTheme(atOnce = false) {
       palette = readPalette(root);
-      if (palette.key !== themeKey) {
-        themeKey = palette.key;
-        request();
-      }
+      if (palette.key === themeKey) return;
+      themeKey = palette.key;
+      if (atOnce) draw(performance.now());
+      else request();
     },
     destroy() {
       cancelAnimationFrame(frame);

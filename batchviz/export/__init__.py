@@ -1,1 +1,2 @@
-"""Traces in other formats: each file here turns a trace into one format and knows nothing of the others."""
+"""Traces in other formats: each file here turns a trace into one format and knows nothing of the others; formats.py
+lists them."""

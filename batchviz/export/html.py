@@ -5,26 +5,36 @@ Owns: the page around the player. Must not know: Streamlit, how the player draws
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from batchviz.export.origin import origin_lines
 from batchviz.playback import playback
 from batchviz.player_assets import page_css, page_js, player_css, player_html
 from batchviz.trace import Trace
 
 
-def to_html(traces: Sequence[Trace]) -> str:
-    """One self-contained page. Texts of models and prompts travel as JSON and never become markup."""
+def to_html(traces: Sequence[Trace], *, step: int | None = None, play: bool | None = None) -> str:
+    """One self-contained page, which opens at `step` and plays or does not; None is as usual: from the start, playing.
+
+    Texts of models and prompts travel as JSON and never become markup; the browser runs the one script whose hash is
+    named and no other. The fragment of the page's address is read by assets/player/opening.js.
+    """
     payload = playback(traces)
     title = escape(payload["title"] or "batchviz")
+    script = f"\n{page_js()}\n"
+    policy = f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'; script-src {_hash(script)}; img-src data:"
+    origins = "".join(f'\n<p class="origin">{escape(line)}</p>' for line in origin_lines(traces))
     return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
 <title>{title}</title>
 <style>{page_css()}{player_css()}</style>
 </head>
@@ -32,12 +42,11 @@ def to_html(traces: Sequence[Trace]) -> str:
 <main>
 <h1>{title}</h1>
 <p class="look-for">{escape(payload["look_for"])}</p>
-{player_html()}
+{player_html()}{origins}
 </main>
 <script type="application/json" id="batchviz-payload">{as_script_data(payload)}</script>
-<script type="module">
-{page_js()}
-</script>
+<script type="application/json" id="batchviz-options">{as_script_data({"step": step, "play": play})}</script>
+<script type="module">{script}</script>
 </body>
 </html>
 """
@@ -47,3 +56,8 @@ def as_script_data(payload: Mapping[str, Any]) -> str:
     """A payload as JSON that may stand in a <script> element: nothing in it can end the element."""
     data = json.dumps(payload, separators=(",", ":"), ensure_ascii=False)
     return data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _hash(script: str) -> str:
+    """How a Content-Security-Policy names a script."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"

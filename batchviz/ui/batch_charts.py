@@ -12,11 +12,11 @@ from typing import Any
 import altair as alt
 
 from batchviz.batch_picture import Block, Visible
+from batchviz.colours import EMPTY, REQUEST_COLOURS
 from batchviz.export.tables import Row
 from batchviz.timeline import letter
 from batchviz.trace import SlotPhase, Trace
 from batchviz.ui.charts import NO_ROWS, chart_spec
-from batchviz.ui.theme import EMPTY, REQUEST_COLOURS
 
 LINEAR_COLUMNS = ("layout", "order", "start", "end", "middle", "letter", "request", "rows", "colour")
 ATTENTION_COLUMNS = ("request", "slot", "keys", "longest", "rows", "colour")

@@ -13,8 +13,9 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
+from batchviz.colours import CURSOR
 from batchviz.export.tables import Row
-from batchviz.ui.theme import CURSOR, POLICY_COLOURS, STAGE_COLOURS
+from batchviz.ui.theme import POLICY_COLOURS, STAGE_COLOURS
 
 NO_ROWS = alt.InlineData(values=[])
 GANTT_COLUMNS = ("run", "request", "order", "stage", "start", "end", "steps")

@@ -11,13 +11,12 @@ from functools import partial
 
 import streamlit as st
 
-from batchviz.export.csv_files import requests_csv, steps_csv
+from batchviz.export.formats import FORMATS, Format
 from batchviz.link import MAX_OWN_CHARACTERS
 from batchviz.scenario import ScenarioError
-from batchviz.trace import Trace
 from batchviz.trace_file import MAX_FILE_BYTES, MAX_UNPACKED_BYTES, TraceError, traces_from_json
 from batchviz.ui import address, state
-from batchviz.ui.source import OWN, OWN_TRACES, WORKLOAD_CUT, problems_of, scenario_text, take_file
+from batchviz.ui.source import OWN, OWN_TRACES, WORKLOAD_CUT, Source, problems_of, scenario_text, take_file
 from batchviz.ui.words import WORDS
 
 FRAGMENT = "share"
@@ -81,20 +80,42 @@ def show_share(bundle: str | None) -> None:
             st.caption("A trace of your own travels as a file: download it here, and open it there.")
         else:
             st.caption(f"This scenario takes more than {MAX_OWN_CHARACTERS:,} characters of a link: send it as a file.")
-        scenario = scenario_text(source)
-        if scenario is not None:
-            _download("Scenario (YAML)", scenario, f"{source.scenario.name}.yaml", "application/yaml", "scenario")
+        _show_downloads(source, bundle)
+
+
+def _show_downloads(source: Source, bundle: str | None) -> None:
+    """In three groups, by what one wants a file for."""
+    name, text = source.scenario.name, scenario_text(source)
+    if bundle is not None:
+        at = st.session_state.get(address.STEP)
+        step = at if isinstance(at, int) else None
+        _show_formats("To look at", ("page", "picture", "animation"), bundle, name, step)
+        _show_formats("For a report or a spreadsheet", ("table", "request", "step"), bundle, name, step)
+    if text is not None or bundle is not None:
+        st.caption("To work on")
+    with st.container(horizontal=True):
+        if text is not None:
+            _download("Scenario (YAML)", text, f"{name}.yaml", "application/yaml", "scenario")
         if bundle is not None:
-            name = source.scenario.name
             _download("Trace (JSON)", bundle, f"{name}.trace.json", "application/json", "trace")
-            requests, steps = (partial(_as_csv, bundle, to_csv) for to_csv in (requests_csv, steps_csv))
-            _download("Requests (CSV)", requests, f"{name}.requests.csv", "text/csv", "request")
-            _download("Steps (CSV)", steps, f"{name}.steps.csv", "text/csv", "step")
+            _show_format("perfetto", bundle, name, None)
 
 
-def _as_csv(bundle: str, to_csv: Callable[[Sequence[Trace]], str]) -> bytes:
-    """Made only when somebody wants it. With a mark that tells spreadsheets that it is UTF-8."""
-    return to_csv(traces_from_json(bundle)).encode("utf-8-sig")
+def _show_formats(caption: str, keys: Sequence[str], bundle: str, name: str, step: int | None) -> None:
+    st.caption(caption)
+    with st.container(horizontal=True):
+        for key in keys:
+            _show_format(key, bundle, name, step)
+
+
+def _show_format(key: str, bundle: str, name: str, step: int | None) -> None:
+    chosen = next(known for known in FORMATS if known.key == key)
+    _download(chosen.label, partial(_made, bundle, chosen, step), f"{name}{chosen.suffix}", chosen.mime, key)
+
+
+def _made(bundle: str, chosen: Format, step: int | None) -> bytes:
+    """Made only when somebody wants it."""
+    return chosen.bytes_of(traces_from_json(bundle), step)
 
 
 def _download(label: str, text: str | Callable[[], bytes], name: str, mime: str, word: str) -> None:

@@ -51,6 +51,11 @@ WORDS: Mapping[str, str] = MappingProxyType(
         "chat": "The runs go on together, step by step, and what you write while they do joins every queue at the same step.",
         "link": "Opens this page as it is now: preset, panes, settings, step and speed.",
         "trace": "Every run on show as JSON: every slot at every step, every decision; the tool's own check holds it to the rules.",
+        "page": "One file that plays these runs in any browser, without a server and without the network.",
+        "picture": "The step at which the player rests, as an image; the last step if it never rested.",
+        "animation": "The whole run as a moving image that begins anew at its end, for where nothing can be pressed.",
+        "perfetto": "Every slot as a track of ui.perfetto.dev: open that page and drop the file on it.",
+        "table": "Steps, seconds, slot-steps and mean waits of each run as a Markdown table for a report.",
         "scenario": "What was asked, as a YAML file that this page and the terminal can read.",
     }
 )

@@ -160,6 +160,13 @@ def test_a_scenario_goes_out_and_comes_in_again(page: Page, server: Server, tmp_
     with page.expect_download() as saved:
         page.get_by_role("button", name="Steps (CSV)").click()
     assert Path(saved.value.path()).read_text(encoding="utf-8-sig").startswith("run,step,start_s")
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Picture (PNG)").click()
+    assert saved.value.suggested_filename == "golden-lengths.png"
+    assert Path(saved.value.path()).read_bytes().startswith(b"\x89PNG")
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Web page (HTML)").click()
+    assert Path(saved.value.path()).read_text(encoding="utf-8").startswith("<!doctype html>")
     page.reload()  # the scenario travels in the address
     expect(page.locator(".pane")).to_have_count(3, timeout=60_000)
     expect(page.get_by_text("No model: lengths only")).to_be_visible()

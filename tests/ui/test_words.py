@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from batchviz.export.formats import FORMATS
 from batchviz.export.series import PHASE_WORDS
 from batchviz.export.tables import METRIC_LINES
 from batchviz.prefill import PrefillMode
@@ -43,6 +44,10 @@ def test_every_chart_has_a_name_words_a_maker_and_a_spec() -> None:
 def test_every_phase_and_stage_that_is_drawn_has_a_colour() -> None:
     assert list(PHASE_WORDS.values()) == list(PHASE_COLOURS)
     assert len(STAGE_COLOURS) == 4
+
+
+def test_every_file_to_take_away_is_explained() -> None:
+    assert {known.key for known in FORMATS} | {"scenario", "trace", "link"} <= set(WORDS)
 
 
 def test_every_figure_says_how_it_is_computed() -> None:
