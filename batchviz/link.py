@@ -55,6 +55,8 @@ class View:
     step: int | None = None
     speed: float | None = None
     theme: str | None = None  # one of THEMES; None is the reader's own
+    play: bool | None = None  # None: a view without a step plays, one with a step rests there
+    controls: bool = True  # False hides the player's, for a frame in another page
 
 
 def panes_to_text(panes: tuple[PaneChoice, ...]) -> str:
@@ -89,6 +91,10 @@ def view_to_params(view: View) -> dict[str, str] | None:
         params["speed"] = f"{view.speed:g}"
     if view.theme is not None:
         params["theme"] = view.theme
+    if view.play is not None:
+        params["play"] = str(int(view.play))
+    if not view.controls:
+        params["controls"] = "0"
     return params
 
 
@@ -103,6 +109,8 @@ def view_from_params(params: Mapping[str, str]) -> View:
         step=_step(params.get("step", "")),
         speed=next((speed for speed in SPEEDS if f"{speed:g}" == params.get("speed")), None),
         theme=theme_of(params),
+        play={"0": False, "1": True}.get(params.get("play", "")),
+        controls=params.get("controls") != "0",
     )
 
 

@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from batchviz.export.html import as_script_data, to_html
+from batchviz.export.html import as_script_data, policy_for, to_html
 from batchviz.lesson import Lesson, list_lessons
 from batchviz.lesson_assets import lesson_css, lesson_html, lesson_page_js
 from batchviz.lesson_payload import lesson_payload
@@ -26,7 +26,6 @@ from batchviz.runs import scenario_config
 from batchviz.scenario import Scenario
 from batchviz.trace import Trace
 
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 PRESETS = PRESET_NAMES + SCRIPTED_PRESET_NAMES
 
 
@@ -67,11 +66,8 @@ def _lesson_page(payload: dict[str, Any]) -> str:
     body = f"""<main class="wide">
 {lesson_html()}
 </main>
-<script type="application/json" id="batchviz-lesson">{as_script_data(payload)}</script>
-<script type="module">
-{lesson_page_js()}
-</script>"""
-    return _page(f"{payload['title']} · batchviz", body, lesson_css())
+<script type="application/json" id="batchviz-lesson">{as_script_data(payload)}</script>"""
+    return _page(f"{payload['title']} · batchviz", body, lesson_css(), lesson_page_js())
 
 
 def _landing(lessons: tuple[Lesson, ...]) -> str:
@@ -89,11 +85,8 @@ fixed group starts and ends together. Right: a freed place is refilled at once. 
 <ul class="tiles">
 {"".join(_preset_tile(load_scenario(name)) for name in PRESETS)}</ul>
 </main>
-<script type="application/json" id="batchviz-payload">{as_script_data(playback(preset_traces(PRESETS[0])))}</script>
-<script type="module">
-{page_js()}
-</script>"""
-    return _page("batchviz: how a language model serves many people at once", body, player_css())
+<script type="application/json" id="batchviz-payload">{as_script_data(playback(preset_traces(PRESETS[0])))}</script>"""
+    return _page("batchviz: how a language model serves many people at once", body, player_css(), page_js())
 
 
 def _lesson_tile(lesson: Lesson) -> str:
@@ -114,18 +107,20 @@ def _tile(href: str, title: str, aside: str, about: str) -> str:
     )
 
 
-def _page(title: str, body: str, css: str) -> str:
+def _page(title: str, body: str, css: str, script: str) -> str:
+    script = f"\n{script}\n"
     return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{POLICY}">
+<meta http-equiv="Content-Security-Policy" content="{policy_for(script)}">
 <title>{escape(title)}</title>
 <style>{page_css()}{css}</style>
 </head>
 <body>
 {body}
+<script type="module">{script}</script>
 </body>
 </html>
 """

@@ -24,6 +24,7 @@ export function mountComponent({ data, parentElement, setStateValue }) {
   player.refreshTheme();
   player.load(data.payload);
   player.seek(data.seek);
+  parentElement.querySelector(".batchviz").classList.toggle("no-controls", data.controls === false);
   return () => {
     player.destroy();
     PLAYERS.delete(parentElement);

@@ -27,14 +27,13 @@ def to_html(traces: Sequence[Trace], *, step: int | None = None, play: bool | No
     payload = playback(traces)
     title = escape(payload["title"] or "batchviz")
     script = f"\n{page_js()}\n"
-    policy = f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'; script-src {_hash(script)}; img-src data:"
     origins = "".join(f'\n<p class="origin">{escape(line)}</p>' for line in origin_lines(traces))
     return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta http-equiv="Content-Security-Policy" content="{policy_for(script)}">
 <title>{title}</title>
 <style>{page_css()}{player_css()}</style>
 </head>
@@ -58,6 +57,10 @@ def as_script_data(payload: Mapping[str, Any]) -> str:
     return data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def _hash(script: str) -> str:
-    """How a Content-Security-Policy names a script."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+def policy_for(script: str) -> str:
+    """The Content-Security-Policy of a page with this one script, which is named by its hash; nothing else runs or loads."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'; "
+        f"script-src 'sha256-{digest}'; img-src data:"
+    )

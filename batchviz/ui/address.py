@@ -42,6 +42,8 @@ KEEP_THEME = "keep_theme"  # bool: whether the link that is copied says the them
 SEEK = "seek"  # int: how often the page has moved the player
 SEEK_STEP = "seek_step"
 SEEK_SPEED = "seek_speed"
+SEEK_PLAY = "seek_play"
+CONTROLS = "controls"  # bool: whether the player has its buttons
 
 
 def open_view() -> None:
@@ -111,21 +113,29 @@ def _take_view(view: View) -> None:
     st.session_state[SPEED] = view.speed
     st.session_state[THEME] = view.theme
     st.session_state[KEEP_THEME] = view.theme is not None
-    if view.step is not None or view.speed is not None:
-        _seek(view.step, view.speed)
+    st.session_state[CONTROLS] = view.controls
+    if view.step is not None or view.speed is not None or view.play is not None:
+        _seek(view.step, view.speed, view.play)
 
 
-def _seek(step: int | None, speed: float | None) -> None:
+def _seek(step: int | None, speed: float | None, play: bool | None = None) -> None:
     st.session_state[SEEK] = int(st.session_state.get(SEEK, 0)) + 1
     st.session_state[SEEK_STEP], st.session_state[SEEK_SPEED] = step, speed
+    st.session_state[SEEK_PLAY] = step is None if play is None else play
 
 
 def seek_now() -> Mapping[str, Any] | None:
     """What the player is told, see ui/player.py; None if the page never moved it."""
-    step, speed = st.session_state.get(SEEK_STEP), st.session_state.get(SEEK_SPEED)
-    if step is None and speed is None:
+    if SEEK not in st.session_state:
         return None
-    return {"n": st.session_state[SEEK], "step": step, "speed": speed, "play": step is None}
+    step, play = st.session_state[SEEK_STEP], st.session_state[SEEK_PLAY]
+    step = 0 if step is None and not play else step  # a player that is not to play rests at its beginning
+    return {"n": st.session_state[SEEK], "step": step, "speed": st.session_state[SEEK_SPEED], "play": play}
+
+
+def has_controls() -> bool:
+    """Whether the player is to have its buttons."""
+    return bool(st.session_state.get(CONTROLS, True))
 
 
 def view_now() -> View:
@@ -156,7 +166,8 @@ def write_address() -> None:
     st.session_state[KEPT] = f"{st.session_state['preset']}|{panes_to_text(knobs.panes_now())}"
     params = view_to_params(replace(view_now(), step=None, speed=None)) or {}
     query = _query(params)
-    read = {key: value for key, value in st.query_params.to_dict().items() if key not in ("step", "speed")}
+    passing = ("step", "speed", "play", "controls")
+    read = {key: value for key, value in st.query_params.to_dict().items() if key not in passing}
     if query != _query(read):
         st.query_params.from_dict(params)
         st.session_state[ADDRESS] = query

@@ -81,6 +81,7 @@ def _stage(bundle: str | None, run_id: str | None) -> None:
         payload,
         key=state.PLAYER,
         seek=address.seek_now(),
+        controls=address.has_controls(),
         on_step_change=_rested,
         on_speed_change=_speeded,
         on_painted_change=_painted,

@@ -28,6 +28,7 @@ def show_player(
     *,
     key: str,
     seek: Mapping[str, Any] | None = None,
+    controls: bool = True,
     on_step_change: Callable[[], None] | None = None,
     on_speed_change: Callable[[], None] | None = None,
     on_painted_change: Callable[[], None] | None = None,
@@ -41,7 +42,7 @@ def show_player(
     """
     return _PLAYER(
         key=key,
-        data={"payload": payload, "seek": seek},
+        data={"payload": payload, "seek": seek, "controls": controls},
         default={"step": None, "speed": None, "painted": False},
         width="stretch",
         height="content",

@@ -204,3 +204,18 @@ def test_screenshots_are_kept(browser: Browser, server: Server, name: str, width
 
 def test_the_server_s_log_has_no_traceback(server: Server) -> None:
     assert "Traceback" not in server.log.read_text()
+
+
+def test_in_a_frame_there_is_the_player_alone_as_its_address_says(browser: Browser, server: Server) -> None:
+    page = browser.new_page(viewport={"width": 1000, "height": 700})
+    page.goto(f"{server.url}/?embed=true&preset=sixteen-chats&step=12&play=0&controls=0")
+    expect(page.locator(".batchviz .lane").first).to_be_visible(timeout=30_000)
+    expect(page.locator('[data-part="where"]')).to_have_text(re.compile("Step 12"))
+    expect(page.locator(".batchviz .controls")).to_be_hidden()
+    expect(page.locator('[data-testid="stHeader"]')).to_be_hidden()
+    page.wait_for_timeout(1_500)
+    expect(page.get_by_role("button", name="Run it live")).to_have_count(0)
+    page.goto(f"{server.url}/?embed=true&play=1&step=3&speed=16")
+    expect(page.locator(".batchviz .controls")).to_be_visible(timeout=30_000)
+    expect(page.locator('[data-part="where"]')).to_have_text(re.compile(r"Step \d{2,}"), timeout=30_000)
+    page.close()

@@ -26,6 +26,10 @@ def compare_page() -> None:
     source = address.source_now()
     bundle, problem = _bundle(source)
 
+    if st.context.is_embedded:  # a frame in another page: the player, and nothing around it
+        st.html(page_style("0.5rem", "[data-testid='stHeader']{display:none}"))
+        stage(source, bundle)
+        return
     st.markdown(f"### {TITLE}")
     st.caption(state.plain(source.scenario.look_for or source.scenario.title))
     files.show_notices()
