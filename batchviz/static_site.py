@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from batchviz.export.html import as_script_data, policy_for, to_html
+from batchviz.export.html import as_script_data, to_html, whole_page
 from batchviz.lesson import Lesson, list_lessons
 from batchviz.lesson_assets import lesson_css, lesson_html, lesson_page_js
 from batchviz.lesson_payload import lesson_payload
@@ -19,7 +19,7 @@ from batchviz.link import panes_from_text
 from batchviz.markdown_blocks import plain
 from batchviz.panes import config_of
 from batchviz.playback import playback
-from batchviz.player_assets import page_css, page_js, player_css, player_html
+from batchviz.player_assets import page_js, player_css, player_html
 from batchviz.presets import PRESET_NAMES, PRESET_PANES, SCRIPTED_PRESET_NAMES, load_scenario
 from batchviz.recordings import load_recording, rescheduled
 from batchviz.runs import scenario_config
@@ -67,7 +67,7 @@ def _lesson_page(payload: dict[str, Any]) -> str:
 {lesson_html()}
 </main>
 <script type="application/json" id="batchviz-lesson">{as_script_data(payload)}</script>"""
-    return _page(f"{payload['title']} · batchviz", body, lesson_css(), lesson_page_js())
+    return whole_page(f"{payload['title']} · batchviz", body, lesson_css(), lesson_page_js())
 
 
 def _landing(lessons: tuple[Lesson, ...]) -> str:
@@ -86,7 +86,7 @@ fixed group starts and ends together. Right: a freed place is refilled at once. 
 {"".join(_preset_tile(load_scenario(name)) for name in PRESETS)}</ul>
 </main>
 <script type="application/json" id="batchviz-payload">{as_script_data(playback(preset_traces(PRESETS[0])))}</script>"""
-    return _page("batchviz: how a language model serves many people at once", body, player_css(), page_js())
+    return whole_page("batchviz: how a language model serves many people at once", body, player_css(), page_js())
 
 
 def _lesson_tile(lesson: Lesson) -> str:
@@ -105,22 +105,3 @@ def _tile(href: str, title: str, aside: str, about: str) -> str:
         f'<li><a href="{escape(href, quote=True)}"><b>{escape(title)}</b> <span>{escape(aside)}</span></a>'
         f"<p>{about}</p></li>\n"
     )
-
-
-def _page(title: str, body: str, css: str, script: str) -> str:
-    script = f"\n{script}\n"
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{policy_for(script)}">
-<title>{escape(title)}</title>
-<style>{page_css()}{css}</style>
-</head>
-<body>
-{body}
-<script type="module">{script}</script>
-</body>
-</html>
-"""

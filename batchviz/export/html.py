@@ -25,26 +25,32 @@ def to_html(traces: Sequence[Trace], *, step: int | None = None, play: bool | No
     named and no other. The fragment of the page's address is read by assets/player/opening.js.
     """
     payload = playback(traces)
-    title = escape(payload["title"] or "batchviz")
-    script = f"\n{page_js()}\n"
+    title = payload["title"] or "batchviz"
     origins = "".join(f'\n<p class="origin">{escape(line)}</p>' for line in origin_lines(traces))
+    body = f"""<main>
+<h1>{escape(title)}</h1>
+<p class="look-for">{escape(payload["look_for"])}</p>
+{player_html()}{origins}
+</main>
+<script type="application/json" id="batchviz-payload">{as_script_data(payload)}</script>
+<script type="application/json" id="batchviz-options">{as_script_data({"step": step, "play": play})}</script>"""
+    return whole_page(title, body, player_css(), page_js())
+
+
+def whole_page(title: str, body: str, css: str, script: str) -> str:
+    """A page that needs nothing else. `body` is HTML, everything of a stranger's in it escaped."""
+    script = f"\n{script}\n"
     return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="{policy_for(script)}">
-<title>{title}</title>
-<style>{page_css()}{player_css()}</style>
+<title>{escape(title)}</title>
+<style>{page_css()}{css}</style>
 </head>
 <body>
-<main>
-<h1>{title}</h1>
-<p class="look-for">{escape(payload["look_for"])}</p>
-{player_html()}{origins}
-</main>
-<script type="application/json" id="batchviz-payload">{as_script_data(payload)}</script>
-<script type="application/json" id="batchviz-options">{as_script_data({"step": step, "play": play})}</script>
+{body}
 <script type="module">{script}</script>
 </body>
 </html>
