@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from batchviz.figures import evaluate
 from batchviz.lesson import FOLDER, Lesson, LessonError, list_lessons, read_lesson
@@ -147,3 +149,16 @@ def test_what_is_no_lesson_is_refused(tmp_path: Path, text: str) -> None:
 def test_no_other_source_can_be_reached(where: str) -> None:
     with pytest.raises(SourceError):
         source_text(where)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, len(GOOD)), st.integers(0, 40), st.text(alphabet="{}[]:-'\"\n #static.0()&*!|>", max_size=12))
+def test_a_damaged_lesson_is_read_or_refused_with_its_name(tmp_path: Path, at: int, cut: int, put: str) -> None:
+    path = tmp_path / "x.md"
+    path.write_text(GOOD[:at] + put + GOOD[at + cut :], encoding="utf-8")
+    said = "x.md"
+    try:
+        read_lesson(path)
+    except LessonError as error:
+        said = str(error)
+    assert said.startswith("x.md")
