@@ -85,7 +85,7 @@ function tryIt(lesson, card, hooks) {
 }
 
 function read(lesson, card) {
-  const made = [element("p", "about", "Read it"), element("p", "", "The code that decides, as it runs. Nothing of it is copied by hand.")];
+  const made = [element("p", "about", "Read it"), element("p", "", "The code behind it. Nothing of it is copied by hand.")];
   card.sources.forEach(({ where, code }, place) => {
     const box = element("details", "source");
     box.open = place === 0;

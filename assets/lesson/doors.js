@@ -48,8 +48,9 @@ export function mountLessonPage() {
     place: (at) => window.history.replaceState(null, "", at ? `#stop=${at}` : "#"),
   });
   lesson.player.refreshTheme();
+    const isPresenting = number("present"); // before the address follows the cards
   lesson.load(data, number("stop"));
   window.onhashchange = () => lesson.go(number("stop"));
   window.matchMedia("(prefers-color-scheme: dark)").onchange = () => lesson.player.refreshTheme();
-  if (number("present")) lesson.present(true);
+  if (isPresenting) lesson.present(true);
 }

@@ -48,7 +48,10 @@ export function newLesson(root, door) {
     for (const pane of chosen) {
       const found = focus.part ? pane.querySelector(names[focus.part]) : focus.pane === null ? null : pane;
       const lane = focus.slot === null ? null : pane.querySelectorAll(".lane-holder > *")[focus.slot];
-      if (lane || found) (lane || found).classList.add("is-focus");
+      if (!lane && !found) continue;
+      (lane || found).classList.add("is-focus");
+      // The words stay beside it where there is room for both.
+      if (window.innerWidth >= 900) (lane || found).scrollIntoView({ block: "nearest", behavior: "instant" });
     }
   }
 
@@ -64,7 +67,10 @@ export function newLesson(root, door) {
     while (staged > 0 && lesson.cards[staged].kind === "question") staged -= 1;
     if (!shown && !lesson.cards[staged].run) setStage(lesson.cards.findLastIndex((one, at) => at < place && one.run));
     setStage(staged);
+    const following = lesson.cards[place + 1];
+    const isBefore = card.kind === "stop" && following.kind === "question" && !(card.focus && card.focus.part === "map");
     root.classList.toggle("asking", card.kind === "question");
+    root.classList.toggle("before-question", isBefore);
     cardBox.className = `card ${card.kind}`;
     cardBox.replaceChildren(
       ...cardElements(lesson, card, {
