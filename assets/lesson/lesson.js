@@ -51,7 +51,7 @@ export function newLesson(root, door) {
       if (!lane && !found) continue;
       (lane || found).classList.add("is-focus");
       // The words stay beside it where there is room for both.
-      if (window.innerWidth >= 900) (lane || found).scrollIntoView({ block: "nearest", behavior: "instant" });
+      if (focus.part && window.innerWidth >= 900) (lane || found).scrollIntoView({ block: "nearest", behavior: "instant" });
     }
   }
 
