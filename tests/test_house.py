@@ -18,7 +18,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # From the ground up. A file imports only from floors under its own; neighbours on one floor do not know each other,
 # except inside a room (a name ending in ".").
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("request", "machine", "room", "doctor", "offline"),
+    ("request", "machine", "room", "doctor", "offline", "limits"),
     ("prefill",),
     ("scheduler",),
     ("scenario",),
@@ -54,6 +54,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("lesson_payload",),
     ("static_site",),
     ("jobs", "child_process"),
+    ("job_queue", "run_log"),
     ("live", "worker", "serve"),
     ("cli_runs", "debug_model", "doctor_facts"),
     ("debug_child",),
