@@ -70,7 +70,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("ui.series_charts", "ui.state", "ui.batch_charts"),
     ("ui.source", "ui.debug_views", "ui.knobs", "ui.chart_data", "ui.chat"),
     ("ui.address", "ui.prompts", "ui.first_page"),
-    ("ui.figures", "ui.files"),
+    ("ui.figures", "ui.files", "ui.health"),
     ("ui.debug_desk",),
     ("ui.debug_changes",),
     ("ui.", "ui.live_panel"),
