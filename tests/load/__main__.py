@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
 import shutil
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
 from playwright.async_api import Browser, Page, async_playwright, expect
 
+from batchviz.machine import describe_machine
 from tests.e2e.app_server import Server, app_server
 from tests.e2e.conftest import FLAGS
 from tests.load.figures import Figures, Size, broken_promises, report
@@ -59,19 +62,24 @@ class Load:
         self._num_in = 0
         self._live = asyncio.Event()
         self._over = asyncio.Event()
-        self.figures = Figures(num_viewers=NUM_VIEWERS)
+        today = datetime.now(UTC).date().isoformat()
+        self.figures = Figures(num_viewers=NUM_VIEWERS, machine=f"{describe_machine()}, {today}")
 
     async def measure(self) -> None:
         await self._warm_up()
         await asyncio.sleep(SESSION_KEPT_S + 4)
         self.figures.before = self._size()
+        self.figures.load_average.append(os.getloadavg()[0])
         viewers = [asyncio.create_task(self._visit(number)) for number in range(NUM_VIEWERS)]
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._everybody_is_in.wait(), ARRIVE_WITHIN_S + 40)
         await asyncio.sleep(2)
         self.figures.idle = self._size()
+        cpu_s, began = self._cpu_s(), time.perf_counter()
         await asyncio.sleep(AT_REST_S)
         await self._run_live()
+        self.figures.server_cpu = (self._cpu_s() - cpu_s) / (time.perf_counter() - began)
+        self.figures.load_average.append(os.getloadavg()[0])
         self._over.set()
         await asyncio.gather(*viewers)
         await asyncio.sleep(2 * SESSION_KEPT_S + 6)
@@ -142,6 +150,10 @@ class Load:
         self.figures.browser_paint_s.append(time.perf_counter() - began)
         await expect(page.get_by_role("button", name="Run it live")).to_be_visible(timeout=60_000)
         return page
+
+    def _cpu_s(self) -> float:
+        times = self._process.cpu_times()
+        return float(times.user + times.system)
 
     def _size(self) -> Size:
         """The server's own process, without the model's."""

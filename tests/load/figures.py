@@ -26,6 +26,7 @@ class Size:
 class Figures:
     """Seconds are lists, one entry an event."""
 
+    machine: str = ""
     first_visitor_s: float = 0.0
     first_paint_s: list[float] = field(default_factory=list)
     whole_page_s: list[float] = field(default_factory=list)
@@ -38,6 +39,8 @@ class Figures:
     before: Size = Size(0, 0)
     idle: Size = Size(0, 0)
     after: Size = Size(0, 0)
+    server_cpu: float = 0.0  # cores that the server's process used while viewers did something
+    load_average: list[float] = field(default_factory=list)  # of the whole machine: before, with viewers
 
     @property
     def is_back(self) -> bool:
@@ -68,6 +71,7 @@ def report(figures: Figures) -> str:
     """The figures as lines of text."""
     per_viewer = (figures.idle.memory_mb - figures.before.memory_mb) / max(1, figures.num_viewers)
     lines = [
+        f"machine                          {figures.machine}",
         f"viewers                          {figures.num_viewers}, failed {len(figures.failures)}",
         f"first visitor of a new server    {figures.first_visitor_s:.2f} s",
         f"first paint                      {_seconds(figures.first_paint_s)}",
@@ -75,6 +79,8 @@ def report(figures: Figures) -> str:
         f"interactions, no live run        {_seconds(figures.at_rest_s)}",
         f"interactions beside a live run   {_seconds(figures.live_s)}",
         f"player seen in a real browser    {', '.join(f'{s:.2f} s' for s in figures.browser_paint_s) or 'no browser'}",
+        f"processor                        server {figures.server_cpu:.2f} cores; load average "
+        + " → ".join(f"{load:.1f}" for load in figures.load_average),
         f"live run meanwhile               {figures.live_steps or 'none'}",
         f"server before anybody came       {_size(figures.before)}",
         f"server with idle viewers         {_size(figures.idle)}, {per_viewer:.1f} MB a viewer",
