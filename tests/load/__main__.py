@@ -13,6 +13,7 @@ import random
 import shutil
 import sys
 import time
+import urllib.request
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -99,6 +100,9 @@ class Load:
         await asyncio.sleep(ARRIVE_WITHIN_S * number / NUM_VIEWERS)
         try:
             began = time.perf_counter()
+            await asyncio.to_thread(self._first_answer)
+            self.figures.first_answer_s.append(time.perf_counter() - began)
+            began = time.perf_counter()
             async with Viewer(self._server.url) as viewer:
                 await viewer.open()
                 self.figures.first_paint_s.append(time.perf_counter() - began)
@@ -116,6 +120,12 @@ class Load:
         except (SessionFailedError, OSError, TimeoutError) as error:
             self.figures.failures.append(str(error) or type(error).__name__)
             self._enter()
+
+    def _first_answer(self) -> None:
+        """What a browser asks for first, with the player in it: seen before Streamlit's script is read, let alone run."""
+        with urllib.request.urlopen(self._server.url, timeout=60) as response:
+            if b'id="batchviz-cover"' not in response.read():
+                raise SessionFailedError("the first answer has no player in it")
 
     def _enter(self) -> None:
         self._num_in += 1

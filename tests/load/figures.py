@@ -28,6 +28,7 @@ class Figures:
 
     machine: str = ""
     first_visitor_s: float = 0.0
+    first_answer_s: list[float] = field(default_factory=list)
     first_paint_s: list[float] = field(default_factory=list)
     whole_page_s: list[float] = field(default_factory=list)
     at_rest_s: list[float] = field(default_factory=list)
@@ -74,6 +75,7 @@ def report(figures: Figures) -> str:
         f"machine                          {figures.machine}",
         f"viewers                          {figures.num_viewers}, failed {len(figures.failures)}",
         f"first visitor of a new server    {figures.first_visitor_s:.2f} s",
+        f"the player in the first answer   {_seconds(figures.first_answer_s)}",
         f"first paint                      {_seconds(figures.first_paint_s)}",
         f"whole page after it              {_seconds(figures.whole_page_s)}",
         f"interactions, no live run        {_seconds(figures.at_rest_s)}",
