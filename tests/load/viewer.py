@@ -75,7 +75,10 @@ class Viewer:
     async def choose_slots(self, number: int) -> float:
         """Seconds until the page shows this many slots."""
         self._put(self._ids(SLOTS)[0]).double_value = float(number)
-        return await self._run()
+        took = await self._run()
+        if f"continuous-{number}" not in self._query:
+            raise SessionFailedError(f"the page does not show {number} slots; its address says {self._query}")
+        return took
 
     async def open_link(self, query: str) -> float:
         """Seconds until the page shows what a link says. The knobs take the link's values."""
@@ -110,6 +113,8 @@ class Viewer:
             message = ForwardMsg.FromString(bytes(data) if not isinstance(data, str) else data.encode())
             if message.WhichOneof("type") == "delta":
                 problem = self._take(message) or problem
+            elif message.WhichOneof("type") == "page_info_changed":
+                self._query = message.page_info_changed.query_string  # the address bar: a browser says it from now on
             elif message.WhichOneof("type") == "script_finished":
                 finished = ForwardMsg.ScriptFinishedStatus.Name(message.script_finished)
                 if finished == "FINISHED_SUCCESSFULLY":
