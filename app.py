@@ -19,5 +19,7 @@ if __name__ == "__main__":
     st.navigation([compare, learn, debug, what_is_real], position="top").run()
 else:
     from batchviz.ui.first_page import ROUTES
+    from batchviz.ui.health import health_route, prepare
 
-    app = st.App(__file__, routes=ROUTES)
+    prepare()
+    app = st.App(__file__, routes=(*ROUTES, health_route()))

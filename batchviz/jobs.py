@@ -1,6 +1,7 @@
 """One order for live runs: what was asked, how it stands, what came back so far.
 
 Owns: Job, JobState, JobView, QueueFullError. Must not know: processes, queues, torch, streamlit.
+A viewer is told apart by a key, "" being nobody in particular. A job may be several viewers': those who asked for the same.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class JobState(StrEnum):
 
 
 class QueueFullError(RuntimeError):
-    """Too many jobs wait already."""
+    """Too many jobs wait already, or are this viewer's. The message is one sentence."""
 
 
 @dataclass(eq=False)
@@ -45,7 +46,17 @@ class Job:
     state: JobState = JobState.QUEUED
     message: str = ""
     fraction: float | None = None  # of a download or conversion, 0 to 1
-    asked_at_s: float = 0.0  # when somebody last looked
+    viewer: str = ""  # whose turn it is
+    turn: int = 0  # see job_queue.py
+    looked_s: dict[str, float] = field(
+        default_factory=dict
+    )  # viewer -> when that one last looked; who left is not in it
+    is_cancelled: bool = False  # and may still run, until the child has heard it
+    place_at_first: int = 0
+    num_asked_tokens: int = 0  # the most that its answers may have, over all its runs
+    submitted_s: float = 0.0
+    began_s: float = 0.0  # when its first run did, or when it ended without one
+    marked_s: float = 0.0  # when its last whole run ended, or the first began
     headers: list[str] = field(default_factory=list)  # one line a run, see trace_file
     steps: list[list[str]] = field(default_factory=list)  # one list of lines a run
     statuses: list[TraceStatus] = field(default_factory=list)  # unfinished until a run is over
@@ -67,3 +78,5 @@ class JobView:
     num_added: int  # messages that have joined its runs
     num_lost: int  # messages on their way, or, once it is over, too late
     notice: str
+    wait_s: float | None = None  # expected until it begins; None: not known yet
+    num_viewers: int = 1  # who look at it

@@ -18,7 +18,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # From the ground up. A file imports only from floors under its own; neighbours on one floor do not know each other,
 # except inside a room (a name ending in ".").
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("request", "machine", "colours", "room", "doctor", "offline"),
+    ("request", "machine", "colours", "room", "doctor", "offline", "limits"),
     ("prefill",),
     ("scheduler",),
     ("scenario",),
@@ -54,6 +54,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("lesson_payload",),
     ("static_site",),
     ("jobs", "child_process"),
+    ("job_queue", "run_log"),
     ("live", "worker", "serve"),
     ("cli_runs", "debug_model", "doctor_facts"),
     ("debug_child",),
@@ -69,7 +70,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("ui.series_charts", "ui.state", "ui.batch_charts"),
     ("ui.source", "ui.debug_views", "ui.knobs", "ui.chart_data", "ui.chat"),
     ("ui.address", "ui.prompts", "ui.first_page"),
-    ("ui.figures", "ui.files"),
+    ("ui.figures", "ui.files", "ui.health"),
     ("ui.debug_desk",),
     ("ui.debug_changes",),
     ("ui.", "ui.live_panel"),

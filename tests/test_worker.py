@@ -13,13 +13,14 @@ import pytest
 
 from batchviz.check import check_trace
 from batchviz.jobs import JobState, JobView, QueueFullError
+from batchviz.limits import Limits
 from batchviz.metrics import request_results
 from batchviz.prefill import PrefillMode
 from batchviz.runs import make_config
 from batchviz.scenario import Scenario, ScenarioRequest
 from batchviz.scheduler import Policy
 from batchviz.trace import RunnerKind, TraceStatus
-from batchviz.worker import MAX_ADDED_CHARACTERS, MAX_ADDITIONS, MAX_QUEUED_JOBS, Worker
+from batchviz.worker import Worker
 
 CONFIGS = [make_config(Policy.STATIC, 2), make_config(Policy.CONTINUOUS, 2)]
 
@@ -193,10 +194,10 @@ def test_a_chat_takes_so_many_messages_and_no_more() -> None:
     worker = Worker(time.monotonic, command=(sys.executable, "-c", CHATTY_CHILD))
     job = worker.submit(scenario_of(2), CONFIGS, is_chat=True)
     wait_for(lambda: state_of(worker, job) is JobState.RUNNING, 20)
-    for bad in ("", "  ", "x" * (MAX_ADDED_CHARACTERS + 1)):
+    for bad in ("", "  ", "x" * (Limits().max_message_characters + 1)):
         with pytest.raises(ValueError, match="a message has 1 to"):
             worker.add(job, bad)
-    for number in range(MAX_ADDITIONS):
+    for number in range(Limits().max_messages):
         view = worker.view(job)
         assert view is not None
         assert view.may_add
@@ -231,8 +232,8 @@ SILENT_CHILD = (sys.executable, "-c", "import sys; sys.stdin.read()")  # takes j
 
 
 def test_the_queue_is_bounded() -> None:
-    worker = Worker(time.monotonic, command=SILENT_CHILD)
-    for _ in range(MAX_QUEUED_JOBS + 1):
+    worker = Worker(time.monotonic, command=SILENT_CHILD, limits=Limits(max_queued=16))
+    for _ in range(16 + 1):
         worker.submit(scenario_of(2), CONFIGS)
     with pytest.raises(QueueFullError, match="16 runs wait already"):
         worker.submit(scenario_of(2), CONFIGS)

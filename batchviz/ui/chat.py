@@ -13,7 +13,6 @@ import streamlit as st
 from batchviz.jobs import JobView
 from batchviz.ui import state
 from batchviz.ui.words import WORDS
-from batchviz.worker import MAX_ADDED_CHARACTERS
 
 CHAT = "chat_on"  # bool: whether a live run is one that can be written to
 MESSAGE = "message"  # str: what was written last
@@ -51,7 +50,10 @@ def show_box(view: JobView) -> None:
     """The box, and under it what became of the last message."""
     box = st.container(key="chat_box")
     if view.may_add:
-        box.chat_input("Write to it while it runs", key=MESSAGE, max_chars=MAX_ADDED_CHARACTERS, on_submit=_send)
+        limits = state.limits()
+        longest = limits.max_message_characters
+        words = f"Write to it while it runs: {limits.max_messages} messages, {longest} characters each"
+        box.chat_input(words, key=MESSAGE, max_chars=longest, on_submit=_send)
     notice = st.session_state.get(NOT_SENT) or view.notice
     if notice:
         box.warning(state.plain(f"Your message was not taken: {notice}"), icon=":material/info:")

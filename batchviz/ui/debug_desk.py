@@ -106,8 +106,8 @@ def _begin(key: str) -> Desk:
     st.session_state.setdefault(TOKENS, RECORDED)
     st.session_state[SLOTS] = min(int(st.session_state[SLOTS]), most_slots())
     config = make_config(Policy(st.session_state[POLICY]), int(st.session_state[SLOTS]))
-    problem = SEATS_TAKEN
-    if is_live() and registry().has_seat(key):
+    problem = SEATS_TAKEN if state.has_model() else state.NO_MODEL
+    if is_live() and state.has_model() and registry().has_seat(key):
         try:
             return _begin_live(key, scenario, config)
         except (NoSeatError, DebugError) as error:

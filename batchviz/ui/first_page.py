@@ -11,6 +11,7 @@ from functools import cache
 from html import escape
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import streamlit
 from starlette.requests import Request
@@ -70,17 +71,26 @@ def _covered_page() -> str:
         return _plain_page()
 
 
-def _cover() -> str:
-    """The cover. Its script is no module: those wait for the ones before them."""
+def default_payload() -> dict[str, Any] | None:
+    """What the player shows first, None if there is no recording. Raises TraceError, EngineLimitError, OSError."""
     # Imported by the first visit: Streamlit's caches, which these use, want a server that runs.
     from batchviz.ui import state
     from batchviz.ui.source import bundle_of, preset_source, usual_panes
 
     source = preset_source(PRESET_NAMES[0])
     bundle = bundle_of(source, usual_panes(source))
-    if bundle is None:
+    return None if bundle is None else state.payload_of(bundle)
+
+
+def _cover() -> str:
+    """The cover. Its script is no module: those wait for the ones before them."""
+    from batchviz.ui.source import preset_source
+
+    payload = default_payload()
+    if payload is None:
         return ""
-    data = as_script_data(state.payload_of(bundle))
+    source = preset_source(PRESET_NAMES[0])
+    data = as_script_data(payload)
     return f"""<div id="batchviz-cover">
 <style>#batchviz-cover main{{padding:{PAGE_PADDING}}}{cover_css()}{player_css()}</style>
 <main>

@@ -29,6 +29,7 @@ POLL_S = 0.5
 PATIENCE_S = 6.0
 WAITED = "waited"  # bool: the page waits for the player to be seen
 HAS_FIGURES = "has_figures"  # bool: whether there is anything to draw under the player
+LIVE_WORDS = "On the real model, on this server's processor. The first run gets the weights (93 MB)."
 NOTICE = "live_notice"  # str: what to say about the last live run
 ASKED = "asked"  # JSON text: [source, rows] of the last live run, since the table is forgotten while it goes on
 LIVE_SOURCE = "live_source"  # str: which source the live job was made from
@@ -68,7 +69,7 @@ def show_controls(source: Source, panes: Panes, bundle: str | None) -> None:
 
 def _stage(bundle: str | None, run_id: str | None) -> None:
     job_id = st.session_state.get(state.JOB)
-    view = state.shared_worker().view(job_id) if job_id is not None else None
+    view = state.shared_worker().view(job_id, state.viewer()) if job_id is not None else None
     traces = state.shared_worker().traces(job_id) if job_id is not None else ()
     if job_id is not None and (view is None or view.state.is_over):
         _end(view, traces)
@@ -144,7 +145,8 @@ def _show_progress(view: JobView) -> None:
 def _show_button(place: DeltaGenerator, switch: DeltaGenerator, words: DeltaGenerator) -> bool:
     with switch:
         chat.show_switch()
-    words.caption("On the real model, on this server's processor. The first run gets the weights (93 MB).")
+    can_run = state.has_model()
+    words.caption(LIVE_WORDS if can_run else state.NO_MODEL)
     return place.button(
         "Run it live",
         type="primary",
@@ -152,14 +154,17 @@ def _show_button(place: DeltaGenerator, switch: DeltaGenerator, words: DeltaGene
         icon=":material/play_circle:",
         width="stretch",
         help=WORDS["live"],
+        disabled=not can_run,
     )
 
 
 def _start(source: Source, rows: Sequence[Row], panes: Panes) -> None:
     try:
-        chosen = live_scenario(source.scenario, rows)
+        chosen = live_scenario(source.scenario, rows, state.limits())
         configs = [config_of(pane) for pane in panes]
-        st.session_state[state.JOB] = state.shared_worker().submit(chosen, configs, is_chat=chat.is_on())
+        st.session_state[state.JOB] = state.shared_worker().submit(
+            chosen, configs, viewer=state.viewer(), is_chat=chat.is_on()
+        )
         st.session_state[LIVE_SOURCE] = source.key
         st.session_state[ASKED] = json.dumps([source.key, rows])
         chat.begin()
@@ -176,19 +181,35 @@ def _asked_rows(source: Source) -> list[Row] | None:
 def _words(view: JobView) -> str:
     if view.state is JobState.QUEUED:
         others = "one run is" if view.place == 1 else f"{view.place} runs are"
-        return f"In the queue: {others} before yours"
+        return f"In the queue: {others} before yours; expected wait: {wait_words(view.wait_s)}{_shared(view)}"
     if view.state is JobState.LOADING:
-        return view.message[:1].upper() + view.message[1:]
+        return view.message[:1].upper() + view.message[1:] + _shared(view)
     if view.is_chat:
         return f"Running live on the model: all runs together, step {max(view.num_steps, default=0)}"
     begun = [steps for steps in view.num_steps if steps] or [0]
-    return f"Running live on the model: run {len(begun)} of {len(view.num_steps)}, step {begun[-1]}"
+    return f"Running live on the model: run {len(begun)} of {len(view.num_steps)}, step {begun[-1]}{_shared(view)}"
+
+
+def wait_words(seconds: float | None) -> str:
+    """A wait as one would say it: no more exact than it is known."""
+    if seconds is None:
+        return "not known yet"
+    if seconds < 5:
+        return "a few seconds"
+    return f"about {max(1, round(seconds / 10)) * 10} s" if seconds < 95 else f"about {round(seconds / 60)} min"
+
+
+def _shared(view: JobView) -> str:
+    others = view.num_viewers - 1
+    if others < 1:
+        return ""
+    return f" (shared with {others} other{'s' if others > 1 else ''} who asked for the same)"
 
 
 def _cancel() -> None:
     job_id = st.session_state.get(state.JOB)
     if job_id is not None:
-        state.shared_worker().cancel(job_id)
+        state.shared_worker().cancel(job_id, state.viewer())
 
 
 def _end(view: JobView | None, traces: Sequence[Any]) -> None:

@@ -1,6 +1,6 @@
 """The table in which the requests may be changed before they are run live.
 
-Owns: the table, its limits, and a scenario from its rows. Must not know: jobs, the player.
+Owns: the table, what it says of the limits, and a scenario from its rows. Must not know: jobs, the player.
 """
 
 from __future__ import annotations
@@ -12,29 +12,27 @@ from typing import Any
 
 import streamlit as st
 
+from batchviz.limits import Limits
 from batchviz.scenario import MAX_ID_CHARACTERS, Scenario, ScenarioError, ScenarioRequest, is_printable
+from batchviz.ui import state
 from batchviz.ui.source import Source
 from batchviz.ui.words import WORDS
-
-MAX_LIVE_REQUESTS = 16
-MAX_LIVE_TOKENS = 256
-MAX_LIVE_ARRIVAL = 500  # steps, or seconds
-MAX_PROMPT_CHARACTERS = 4_000
 
 Row = dict[str, Any]
 
 
 def show_prompts(source: Source, asked: list[Row] | None) -> list[Row]:
     """Draws the table, as it was `asked` last or with the scenario's own rows; the rows as they stand in it."""
-    scenario = source.scenario
+    scenario, limits = source.scenario, state.limits()
     unit = "second" if scenario.arrival_unit == "seconds" else "step"
     with st.expander("Change the prompts"):
         st.caption(
-            f"At most {MAX_LIVE_REQUESTS} requests, {MAX_PROMPT_CHARACTERS:,} characters each, and {MAX_LIVE_TOKENS} tokens "
-            f"of answer. The {unit} at which a request arrives is counted from 0."
+            f"At most {limits.max_requests} requests, {limits.max_prompt_characters:,} characters each, and "
+            f"{limits.max_tokens} tokens of answer. The {unit} at which a request arrives is counted from 0, and is at most "
+            f"{limits.max_arrival}. {queue_words(limits)}"
         )
         edited = st.data_editor(
-            prompt_rows(scenario) if asked is None else asked,
+            prompt_rows(scenario, limits) if asked is None else asked,
             num_rows="dynamic",
             hide_index=True,
             key=f"prompts_{source.key}_{scenario.name}",
@@ -43,12 +41,12 @@ def show_prompts(source: Source, asked: list[Row] | None) -> list[Row]:
                 "request": st.column_config.TextColumn(
                     "request", max_chars=MAX_ID_CHARACTERS, width="small", help=WORDS["request"]
                 ),
-                "prompt": st.column_config.TextColumn("prompt", max_chars=MAX_PROMPT_CHARACTERS, width="large"),
-                "max tokens": st.column_config.NumberColumn(min_value=1, max_value=MAX_LIVE_TOKENS, step=1),
+                "prompt": st.column_config.TextColumn("prompt", max_chars=limits.max_prompt_characters, width="large"),
+                "max tokens": st.column_config.NumberColumn(min_value=1, max_value=limits.max_tokens, step=1),
                 "arrives": st.column_config.NumberColumn(
                     f"arrives at {unit}",
                     min_value=0,
-                    max_value=MAX_LIVE_ARRIVAL,
+                    max_value=limits.max_arrival,
                     step=1 if unit == "step" else 0.01,
                     help=WORDS["arrival"],
                 ),
@@ -57,44 +55,51 @@ def show_prompts(source: Source, asked: list[Row] | None) -> list[Row]:
     return edited if isinstance(edited, list) else edited.to_dict("records")
 
 
-def prompt_rows(scenario: Scenario) -> list[Row]:
+def queue_words(limits: Limits) -> str:
+    """How many live runs one may have, and everybody."""
+    own = "one live run" if limits.max_runs_per_viewer == 1 else f"{limits.max_runs_per_viewer} live runs"
+    return f"Each viewer has {own} at a time; at most {limits.max_queued} wait, and viewers take turns."
+
+
+def prompt_rows(scenario: Scenario, limits: Limits) -> list[Row]:
     """The scenario as rows of the table."""
     return [
         {
             "request": request.id,
             "prompt": request.prompt or "",
-            "max tokens": min(request.max_tokens, MAX_LIVE_TOKENS),
+            "max tokens": min(request.max_tokens, limits.max_tokens),
             "arrives": request.arrival,
         }
         for request in scenario.requests
     ]
 
 
-def live_scenario(scenario: Scenario, rows: Sequence[Row]) -> Scenario:
+def live_scenario(scenario: Scenario, rows: Sequence[Row], limits: Limits) -> Scenario:
     """The rows as a scenario; those without a prompt are passed over. Raises ScenarioError with a sentence."""
     requests: list[ScenarioRequest] = []
     for number, row in enumerate(rows, start=1):
         if _text(row.get("prompt")):
-            requests.append(_request(scenario, row, f"row {number}", {request.id for request in requests}))
+            requests.append(_request(scenario, row, f"row {number}", {request.id for request in requests}, limits))
     if not requests:
         raise ScenarioError("there is no prompt to run; write at least one")
-    if len(requests) > MAX_LIVE_REQUESTS:
-        raise ScenarioError(f"there are {len(requests)} prompts; a live run takes at most {MAX_LIVE_REQUESTS}")
+    if len(requests) > limits.max_requests:
+        raise ScenarioError(f"there are {len(requests)} prompts; a live run takes at most {limits.max_requests}")
     return replace(scenario, requests=tuple(requests))
 
 
-def _request(scenario: Scenario, row: Row, place: str, taken: set[str]) -> ScenarioRequest:
+def _request(scenario: Scenario, row: Row, place: str, taken: set[str], limits: Limits) -> ScenarioRequest:
     prompt, request_id = _text(row.get("prompt")), _text(row.get("request")) or place.replace(" ", "-")
-    if len(prompt) > MAX_PROMPT_CHARACTERS:
-        raise ScenarioError(f"{place}: the prompt has {len(prompt):,} characters; at most {MAX_PROMPT_CHARACTERS:,}")
+    longest = limits.max_prompt_characters
+    if len(prompt) > longest:
+        raise ScenarioError(f"{place}: the prompt has {len(prompt):,} characters; at most {longest:,}")
     if len(request_id) > MAX_ID_CHARACTERS or not all(map(is_printable, request_id)):
         raise ScenarioError(f"{place}: a request is named by 1 to {MAX_ID_CHARACTERS} printable characters")
     if request_id in taken:
         raise ScenarioError(f"{place}: another request is named so already; give it a name of its own")
-    max_tokens = _number(row.get("max tokens"), 1, MAX_LIVE_TOKENS, f"{place}: max tokens", whole=True)
+    max_tokens = _number(row.get("max tokens"), 1, limits.max_tokens, f"{place}: max tokens", whole=True)
     unit = "second" if scenario.arrival_unit == "seconds" else "step"
     arrival = _number(
-        row.get("arrives") or 0, 0, MAX_LIVE_ARRIVAL, f"{place}: the {unit} of arrival", whole=unit == "step"
+        row.get("arrives") or 0, 0, limits.max_arrival, f"{place}: the {unit} of arrival", whole=unit == "step"
     )
     return ScenarioRequest(id=request_id, prompt=prompt, max_tokens=int(max_tokens), arrival=arrival)
 

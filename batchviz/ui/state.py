@@ -5,13 +5,16 @@ Owns: session keys (primitives only), caches (JSON text and plain data only). Mu
 
 from __future__ import annotations
 
+import importlib.util
 import re
+import secrets
 import time
 from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
 
+from batchviz.limits import Limits, read_limits
 from batchviz.playback import playback
 from batchviz.recordings import load_recording
 from batchviz.trace import Trace
@@ -19,6 +22,8 @@ from batchviz.trace_file import bundle_to_json, traces_from_json
 from batchviz.worker import Worker
 
 JOB = "job_id"  # int: the live job on show
+VIEWER = "viewer"  # str: random, known to nobody else; tells this session apart in the queue
+NO_MODEL = "Recorded runs only: this server has no model (torch is not installed)."
 PLAYER = "player"  # the component's key
 PAINTED = "painted"  # bool: the browser has drawn the player
 LIVE_BUNDLE = "live_bundle"  # JSON text of the last finished live run
@@ -29,7 +34,23 @@ LIVE_FOR = "live_for"  # str: the source (see source.py) whose tokens it replace
 @st.cache_resource(show_spinner=False, on_release=lambda worker: worker.close())
 def shared_worker() -> Worker:
     """The one worker of this server."""
-    return Worker(time.monotonic)
+    return Worker(time.monotonic, limits=limits())
+
+
+@st.cache_resource(show_spinner=False)
+def limits() -> Limits:
+    """What one viewer may ask of this server; the server itself does not start with a file that cannot be read."""
+    return read_limits()
+
+
+def viewer() -> str:
+    """The key of this session."""
+    return str(st.session_state.setdefault(VIEWER, secrets.token_hex(8)))
+
+
+def has_model() -> bool:
+    """Whether the libraries are there that the model's process needs; they are looked for, not loaded."""
+    return all(importlib.util.find_spec(name) is not None for name in ("torch", "transformers"))
 
 
 @st.cache_data(max_entries=16, show_spinner=False)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +27,8 @@ class Server:
 
 
 @contextmanager
-def app_server() -> Iterator[Server]:
-    """Yields once the page answers; ends it, and whatever it started, afterwards."""
+def app_server(more_options: Sequence[str] = ()) -> Iterator[Server]:
+    """Yields once the page answers; ends it, and whatever it started, afterwards. `more_options` are Streamlit's."""
     ARTIFACTS.mkdir(exist_ok=True)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -38,7 +38,11 @@ def app_server() -> Iterator[Server]:
     options = ["--server.port", str(port), "--server.address", "127.0.0.1", "--server.headless", "true"]
     with log.open("w") as out:
         process = subprocess.Popen(
-            [*command, *options], cwd=ROOT, stdout=out, stderr=out, env={**os.environ, "PYTHONPATH": str(ROOT)}
+            [*command, *options, *more_options],
+            cwd=ROOT,
+            stdout=out,
+            stderr=out,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
         )
     url = f"http://127.0.0.1:{port}"
     try:

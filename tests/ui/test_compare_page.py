@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from batchviz.limits import Limits
 from batchviz.presets import PRESET_NAMES, load_scenario
 from batchviz.record import recorded_configs
 from batchviz.scenario import ScenarioError
-from batchviz.ui.prompts import MAX_LIVE_REQUESTS, MAX_LIVE_TOKENS, live_scenario, prompt_rows
+from batchviz.ui.prompts import live_scenario, prompt_rows
 from batchviz.ui.state import plain
 
+LIMITS = Limits()
 APP = str(Path(__file__).parent.parent.parent / "app.py")
 
 
@@ -108,15 +110,15 @@ def row(**changed: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("name", PRESET_NAMES)
 def test_a_table_that_was_not_changed_is_the_scenario(name: str) -> None:
     scenario = load_scenario(name)
-    assert live_scenario(scenario, prompt_rows(scenario)) == scenario
+    assert live_scenario(scenario, prompt_rows(scenario, LIMITS), LIMITS) == scenario
 
 
 def test_rows_keep_their_ids_and_new_ones_are_named_after_their_place() -> None:
     scenario = load_scenario("four-slots")
-    rows = prompt_rows(scenario)
+    rows = prompt_rows(scenario, LIMITS)
     rows[1]["prompt"] = HOSTILE
     changed = live_scenario(
-        scenario, [*rows[:2], row(), row(request=" mine "), row(prompt=None), row(prompt=float("nan"))]
+        scenario, [*rows[:2], row(), row(request=" mine "), row(prompt=None), row(prompt=float("nan"))], LIMITS
     )
     assert [r.id for r in changed.requests] == [*(r.id for r in scenario.requests[:2]), "row-3", "mine"]
     assert changed.requests[1].prompt == HOSTILE
@@ -124,7 +126,7 @@ def test_rows_keep_their_ids_and_new_ones_are_named_after_their_place() -> None:
 
 def test_arrivals_in_seconds_stay_what_they_are() -> None:
     scenario = replace(load_scenario("four-slots"), arrival_unit="seconds")
-    changed = live_scenario(scenario, [row(arrives=0.25), row(arrives=1.5)])
+    changed = live_scenario(scenario, [row(arrives=0.25), row(arrives=1.5)], LIMITS)
     assert [r.arrival for r in changed.requests] == [0.25, 1.5]
 
 
@@ -134,7 +136,7 @@ def test_arrivals_in_seconds_stay_what_they_are() -> None:
         ([], "no prompt to run"),
         ([row(prompt="  ")], "no prompt to run"),
         ([row(**{"max tokens": 0})], "row 1: max tokens must be a whole number from 1"),
-        ([row(**{"max tokens": MAX_LIVE_TOKENS + 1})], f"to {MAX_LIVE_TOKENS}"),
+        ([row(**{"max tokens": LIMITS.max_tokens + 1})], f"to {LIMITS.max_tokens}"),
         ([row(**{"max tokens": None})], "row 1: max tokens"),
         ([row(**{"max tokens": float("nan")})], "row 1: max tokens"),
         ([row(arrives=-1)], "row 1: the step of arrival"),
@@ -144,10 +146,10 @@ def test_arrivals_in_seconds_stay_what_they_are() -> None:
         ([row(request="x"), row(request="x ")], "row 2: another request is named so"),
         ([row(request="a\x1b[31m")], "printable characters"),
         ([row(request="i" * 65)], "1 to 64"),
-        ([row()] * (MAX_LIVE_REQUESTS + 1), "at most 16"),
+        ([row()] * (LIMITS.max_requests + 1), "at most 16"),
     ],
 )
 def test_a_table_that_cannot_run_gets_a_sentence(rows: list[dict[str, Any]], sentence: str) -> None:
     with pytest.raises(ScenarioError) as error:
-        live_scenario(load_scenario("four-slots"), rows)
+        live_scenario(load_scenario("four-slots"), rows, LIMITS)
     assert sentence in str(error.value)
