@@ -1,6 +1,7 @@
 """The terminal: `python -m batchviz COMMAND`.
 
-Owns: commands, options, exit codes (0 well, 1 a trace breaks a rule, 2 bad input, 130 interrupted). Must not know: how
+Owns: commands, options, exit codes (0 well, 1 a rule is broken or a run failed, 2 bad input, 130
+interrupted). Must not know: how
 anything is computed. Results go to stdout, everything else to stderr.
 """
 
@@ -280,6 +281,8 @@ def _clean(text: str) -> str:
 def _exit_by_status(traces: tuple[Trace, ...]) -> None:
     if any(trace.status is TraceStatus.CANCELLED for trace in traces):
         raise typer.Exit(130)
+    if any(trace.status is TraceStatus.ERROR for trace in traces):
+        raise typer.Exit(1)
 
 
 def main() -> NoReturn:

@@ -7,6 +7,7 @@ The web process never imports torch; a crash stays in the child. Messages are JS
 from __future__ import annotations
 
 import dataclasses
+import json
 import sys
 import threading
 from collections import deque
@@ -24,12 +25,15 @@ MAX_QUEUED_JOBS = 16
 MAX_ADDITIONS = 8  # messages that may join one chat
 MAX_ADDED_CHARACTERS = 400
 ABANDONED_AFTER_S = 60.0  # a job that nobody asked about for so long is cancelled: its page is gone
-PATIENCE_S = 600.0  # with a question: the model may have to be fetched first
+PATIENCE_S = 600.0  # with a question, and with a model that loads: it may have to be fetched first
+HANGS_AFTER_S = 120.0  # a child that owes us something and says nothing for so long is ended
+HANGS_AFTER_TOKEN_S = 0.02  # and for so much longer for every token of the prompts: one step may read them all
+LOOKS_EVERY_S = 1.0  # whoever waits for an answer looks so often whether the child hangs
 CHILD_COMMAND = (sys.executable, "-m", "batchviz.worker_child")
 
 
 class Worker:
-    """Runs jobs one at a time in a child process that it starts when needed and again when it dies.
+    """Runs jobs one at a time in a child process that it starts when needed and again when it dies or hangs.
 
     `clock` returns seconds and may only go forward. All methods may be called from any thread.
     """
@@ -42,7 +46,10 @@ class Worker:
     ) -> None:
         self._clock = clock
         self._lock = threading.RLock()
-        self._child = ChildProcess(command, self._lock, self._hear, self._child_ended)
+        self._child = ChildProcess(command, self._lock, self._hear, self._child_ended, self._note)
+        self._heard_s = clock()  # when the child last said anything, or was given something to do while it had nothing
+        self._is_loaded = False  # whether this child is known to have its model
+        self._most_prompt_tokens = 0  # of one run that this child was given
         self._queue: deque[Job] = deque()
         self._current: Job | None = None
         self._jobs: dict[int, Job] = {}
@@ -57,6 +64,7 @@ class Worker:
         if is_chat and scenario.arrival_unit == "seconds":
             raise ValueError("a chat needs arrivals in steps, and those of this scenario are in seconds")
         with self._lock:
+            self._end_hung()
             self._drop_abandoned()
             if len(self._queue) >= MAX_QUEUED_JOBS:
                 raise QueueFullError(f"{len(self._queue)} runs wait already; try again when some are through")
@@ -70,6 +78,7 @@ class Worker:
     def view(self, job_id: int) -> JobView | None:
         """How a job stands, or None if nobody remembers it. Asking keeps the job alive."""
         with self._lock:
+            self._end_hung()
             job = self._jobs.get(job_id)
             if job is None:
                 return None
@@ -135,7 +144,20 @@ class Worker:
 
     def ask(self, question: Message, patience_s: float = PATIENCE_S) -> Message:
         """Asks the child something beside its jobs, and waits. Raises ChildEndedError, TimeoutError."""
-        return self._child.ask(question).result(patience_s)
+        with self._lock:
+            self._end_hung()
+            if self._current is None and not self._child.is_asked:
+                self._heard_s = self._clock()
+            answer = self._child.ask(question)
+        gives_up_s = self._clock() + patience_s
+        while True:
+            try:
+                return answer.result(min(LOOKS_EVERY_S, max(gives_up_s - self._clock(), 0.0)))
+            except TimeoutError:
+                with self._lock:
+                    self._end_hung()
+                if not answer.done() and self._clock() >= gives_up_s:
+                    raise
 
     @property
     def child_pid(self) -> int | None:
@@ -157,6 +179,7 @@ class Worker:
         self._current = job = self._queue.popleft()
         job.state = JobState.LOADING
         job.message = "getting the model ready"
+        self._heard_s = self._clock()
         self._child.start()
         configs = [dataclasses.asdict(config) for config in job.configs]
         self._child.send(
@@ -168,12 +191,37 @@ class Worker:
         if job is not None and message.get("job") == job.id:
             self._take(job, message)
 
+    def _note(self, message: Message) -> None:
+        self._heard_s = self._clock()
+        headers = message["lines"][:1] if message["kind"] == "headers" else [message.get("header", "{}")]
+        self._most_prompt_tokens = max([self._most_prompt_tokens, *map(_num_prompt_tokens, headers)])
+        if message["kind"] in ("headers", "step") or (message["kind"] == "answer" and "refused" not in message):
+            self._is_loaded = True
+
     def _child_ended(self, code: int) -> None:
+        self._child_gone(f"the model's process ended unexpectedly (exit code {code}); the next run starts a new one")
+
+    def _child_gone(self, why: str) -> None:
+        self._is_loaded, self._most_prompt_tokens = False, 0
         if self._current is not None:
-            why = f"the model's process ended unexpectedly (exit code {code}); the next run starts a new one"
             self._end(self._current, JobState.FAILED, why)
             self._current = None
         self._start_next()
+
+    def _end_hung(self) -> None:
+        """Ends a child that owes us something and has said nothing for too long; those in the queue get another one."""
+        silent_s = self._clock() - self._heard_s
+        if (self._current is None and not self._child.is_asked) or silent_s <= self._hangs_after_s():
+            return
+        why = f"the model's process said nothing for {silent_s:.0f} seconds and was ended"
+        self._child.kill(why)
+        self._child_gone(f"{why}; the next run starts a new one")
+
+    def _hangs_after_s(self) -> float:
+        job = self._current
+        if not self._is_loaded or (job is not None and job.state is not JobState.RUNNING):
+            return PATIENCE_S
+        return HANGS_AFTER_S + HANGS_AFTER_TOKEN_S * self._most_prompt_tokens
 
     def _take(self, job: Job, message: dict[str, Any]) -> None:
         kind = message["kind"]
@@ -195,6 +243,7 @@ class Worker:
             self._drop_abandoned()
         elif kind == "run_over":
             job.statuses[message["run"]] = TraceStatus(message["status"])
+            job.headers[message["run"]] = message.get("line", job.headers[message["run"]])
         else:
             state = {"done": JobState.DONE, "cancelled": JobState.CANCELLED}.get(kind, JobState.FAILED)
             self._end(job, state, str(message.get("message", "")))
@@ -213,3 +262,8 @@ class Worker:
                     del self._jobs[job.id]
                 else:
                     self.cancel(job.id)
+
+
+def _num_prompt_tokens(header: str) -> int:
+    requests = json.loads(header).get("scenario", {}).get("requests", [])
+    return sum(int(request["num_prompt_tokens"]) for request in requests)

@@ -16,13 +16,15 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count
 from typing import IO, Any
 
 from batchviz.debug_child import DebugRuns
 from batchviz.live import LiveModel
 from batchviz.model.weights import Progress, WeightsError
-from batchviz.runs import Run
+from batchviz.own_policy import describe
+from batchviz.runs import Run, RunFailedError
 from batchviz.scenario import ScenarioError, ScenarioRequest
 from batchviz.scenario_file import parse_scenario
 from batchviz.together import Together
@@ -107,8 +109,10 @@ class Child:
             else:
                 finished = all(self._run(job, i, model.start(record, config)) for i, config in enumerate(configs))
             self._say("done" if finished else "cancelled", job)
-        except (ScenarioError, WeightsError, ValueError) as error:
+        except (WeightsError, ValueError) as error:  # ScenarioError and RunFailedError among them
             self._say("failed", job, message=str(error))
+        except Exception as error:  # noqa: BLE001 whatever a library raises; the next job may go better
+            self._say("failed", job, message=f"the run could not be made: {describe(error)}")
 
     def _load(self, progress: Progress | None = None) -> LiveModel:
         if self._model is None:
@@ -122,9 +126,19 @@ class Child:
             if self._is_cancelled(job):
                 self._say("run_over", job, run=number, status=TraceStatus.CANCELLED)
                 return False
-            self._say("step", job, run=number, line=step_line(run.step()))
+            try:
+                snapshot = run.step()
+            except RunFailedError:
+                self._say_failed(job, number, run)
+                raise
+            self._say("step", job, run=number, line=step_line(snapshot))
         self._say("run_over", job, run=number, status=TraceStatus.COMPLETE)
         return True
+
+    def _say_failed(self, job: int, number: int, run: Run) -> None:
+        """A run that ended with `error` says why in its header."""
+        line = header_line(replace(run.trace(), steps=()))
+        self._say("run_over", job, run=number, status=TraceStatus.ERROR, line=line)
 
     def _run_together(self, job: int, runs: Together, model: LiveModel) -> bool:
         """All runs in turn, step by step; what people write joins them between two steps. False if cancelled."""
@@ -135,8 +149,14 @@ class Child:
             is_cancelled = self._is_cancelled(job)
             if is_cancelled or not runs.has_work:
                 break
-            for number, snapshot in runs.step():
-                self._say("step", job, run=number, line=step_line(snapshot))
+            try:
+                for number, snapshot in runs.step():
+                    self._say("step", job, run=number, line=step_line(snapshot))
+            except RunFailedError:
+                for number, run in enumerate(runs.runs):
+                    if run.trace().status is TraceStatus.ERROR:
+                        self._say_failed(job, number, run)
+                raise
         for number, run in enumerate(runs.runs):
             status = TraceStatus.CANCELLED if run.has_work else TraceStatus.COMPLETE
             self._say("run_over", job, run=number, status=status)
