@@ -149,7 +149,7 @@ def make_traces(
         raise ValueError(f"--group-timeout belongs to the policy static; the policy here is {named}")
     configs = [(_config(scenario, policy, options.knobs), policy) for policy in policies]
     traces: list[Trace] = []
-    start = _starter(scenario, options, terminal)
+    start = _starter(scenario, [config for config, _ in configs], options, terminal)
     for config, policy in configs:
         own = policy if isinstance(policy, OwnPolicy) else None
         run = start(config, own.make(config) if own is not None else None)
@@ -196,7 +196,7 @@ def _config(scenario: Scenario, policy: Policy | OwnPolicy, knobs: Knobs) -> Run
 
 
 def _starter(
-    scenario: Scenario, options: RunOptions, terminal: Terminal
+    scenario: Scenario, configs: Sequence[RunConfig], options: RunOptions, terminal: Terminal
 ) -> Callable[[RunConfig, Scheduler | None], Run]:
     """How to begin a run of this scenario with the chosen runner."""
     runner = choose_runner(scenario, options.runner)
@@ -216,6 +216,8 @@ def _starter(
         progress=terminal.progress,
     )
     record = live.prepare(scenario, options.knobs.slot_capacity, options.sampling)
+    for config in configs:  # before the first of them takes its time
+        live.check_memory(record, [config])
     return lambda config, scheduler: live.start(record, config, scheduler=scheduler)
 
 

@@ -104,9 +104,12 @@ class Child:
             nothing_yet = [Trace(record, config, model.origin(), (), TraceStatus.UNFINISHED) for config in configs]
             self._say("headers", job, lines=[header_line(trace) for trace in nothing_yet])
             if message["together"]:
+                model.check_memory(record, configs, CHAT_POSITIONS)
                 runs = Together([model.start(record, config, room=CHAT_POSITIONS) for config in configs])
                 finished = self._run_together(job, runs, model)
             else:
+                for config in configs:  # before the first of them takes its time
+                    model.check_memory(record, [config])
                 finished = all(self._run(job, i, model.start(record, config)) for i, config in enumerate(configs))
             self._say("done" if finished else "cancelled", job)
         except (WeightsError, ValueError) as error:  # ScenarioError and RunFailedError among them
