@@ -11,11 +11,12 @@ Lines of a trace travel as text, as they stand in a trace file. `changed` brings
 from __future__ import annotations
 
 import json
+import os
 import queue
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count
 from typing import IO, Any
@@ -31,6 +32,7 @@ from batchviz.together import Together
 from batchviz.trace import Trace, TraceStatus
 from batchviz.trace_file import config_from_plain, header_line, step_line
 
+LEAVES_WITHIN_S = 0.5  # after its parent is gone
 CHAT_TOKENS = 64  # the longest answer to what is written while a run goes on
 CHAT_POSITIONS = 256  # KV positions for such a message and its answer
 
@@ -38,9 +40,10 @@ CHAT_POSITIONS = 256  # KV positions for such a message and its answer
 class Child:
     """Answers jobs until stdin closes. `cancelled` is filled by the reading thread and asked before every step."""
 
-    def __init__(self, stdin: IO[str], stdout: IO[str]) -> None:
+    def __init__(self, stdin: IO[str], stdout: IO[str], parent_gone: Callable[[], None] = lambda: None) -> None:
         self._stdin = stdin
         self._stdout = stdout
+        self._parent_gone = parent_gone
         self._jobs: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._additions: queue.Queue[dict[str, Any]] = queue.Queue()
         self._questions: queue.Queue[dict[str, Any]] = queue.Queue()
@@ -69,6 +72,7 @@ class Child:
                 self._jobs.put(message)  # a question, too: it wakes whoever waits for a job
         self._jobs.put(None)
         self._parent_is_gone = True
+        self._parent_gone()
 
     def _is_cancelled(self, job: int) -> bool:
         return job in self._cancelled or self._parent_is_gone
@@ -198,7 +202,13 @@ class Child:
 def main() -> None:
     """Entry of `python -m batchviz.worker_child`. Everything a library prints goes to stderr, not among the messages."""
     messages, sys.stdout = sys.stdout, sys.stderr
-    Child(sys.stdin, messages).serve()
+    Child(sys.stdin, messages, _leave).serve()
+
+
+def _leave() -> None:
+    """Ends this process soon after its parent, even if it is loading, or in a step that takes long."""
+    time.sleep(LEAVES_WITHIN_S)
+    os._exit(0)
 
 
 if __name__ == "__main__":
