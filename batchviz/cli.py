@@ -1,12 +1,13 @@
 """The terminal: `python -m batchviz COMMAND`.
 
-Owns: commands, options, exit codes (0 well, 1 a trace breaks a rule, 2 bad input, 130 interrupted). Must not know: how
+Owns: commands, options, exit codes (0 well, 1 a broken rule or a failed run, 2 bad input, 130 interrupted). Must not know: how
 anything is computed. Results go to stdout, everything else to stderr.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -55,6 +56,8 @@ from batchviz.scheduler import Policy
 from batchviz.trace import Trace, TraceStatus
 from batchviz.trace_file import MAX_FILE_BYTES, read_traces, write_traces
 from batchviz.workload_file import Cut
+
+INTERRUPTED = 130
 
 app = typer.Typer(
     name="batchviz",
@@ -280,10 +283,18 @@ def _clean(text: str) -> str:
 
 def _exit_by_status(traces: tuple[Trace, ...]) -> None:
     if any(trace.status is TraceStatus.CANCELLED for trace in traces):
-        raise typer.Exit(130)
+        raise typer.Exit(INTERRUPTED)
+    if any(trace.status is TraceStatus.ERROR for trace in traces):
+        raise typer.Exit(1)
 
 
 def main() -> NoReturn:
     """Entry of `python -m batchviz`."""
-    app()
+    try:
+        app()
+    except SystemExit as end:
+        if end.code == INTERRUPTED:  # all is written; torch takes seconds to be taken down, and nobody wants to wait
+            sys.stdout.flush()  # stderr keeps nothing back
+            os._exit(INTERRUPTED)
+        raise
     raise SystemExit(0)

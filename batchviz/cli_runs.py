@@ -6,13 +6,15 @@ Owns: RunOptions, Terminal, `make_traces`. Must not know: commands, output forma
 from __future__ import annotations
 
 import shutil
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from types import TracebackType
-from typing import Self
+from types import FrameType, TracebackType
+from typing import NoReturn, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -22,7 +24,7 @@ from batchviz.own_policy import OwnPolicy, OwnPolicyError, describe
 from batchviz.prefill import PrefillMode
 from batchviz.recordings import has_recording, load_recording
 from batchviz.request import SamplingParams
-from batchviz.runs import Run, replay_run, scenario_config, scripted_run
+from batchviz.runs import Run, RunFailedError, replay_run, scenario_config, scripted_run
 from batchviz.scenario import Scenario, ScenarioError, shown_text
 from batchviz.scheduler import Policy, Scheduler
 from batchviz.trace import RunConfig, StepSnapshot, Trace, TraceStatus
@@ -74,7 +76,7 @@ class RunOptions:
 
 
 class Terminal:
-    """A context in which bad input ends with one sentence and exit code 2, and Ctrl-C with 130.
+    """A context in which bad input ends with one sentence and exit code 2, and Ctrl-C or SIGTERM with 130.
 
     Progress is shown on stderr, and only if that is a terminal.
     """
@@ -83,6 +85,7 @@ class Terminal:
         self._console = Console(stderr=True)
         self._bars: Progress | None = None
         self._task: TaskID | None = None
+        self._sigterm: signal.Handlers | Callable[[int, FrameType | None], object] | int | None = None
 
     @property
     def width(self) -> int:
@@ -100,6 +103,8 @@ class Terminal:
         )
 
     def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            self._sigterm = signal.signal(signal.SIGTERM, _interrupt)
         if self._console.is_terminal:
             columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
             self._bars = Progress(*columns, console=self._console, transient=True)
@@ -109,26 +114,33 @@ class Terminal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if self._sigterm is not None:
+            signal.signal(signal.SIGTERM, self._sigterm)
         if self._bars is not None:
             self._bars.stop()
             self._bars = None
         if isinstance(error, KeyboardInterrupt):
-            self._say("interrupted")
+            self.say("interrupted")
             raise SystemExit(130) from None
         ours = isinstance(error, RuntimeError) and type(error).__module__.startswith("batchviz.")
         if ours or isinstance(error, ValueError | OSError):
             assert error is not None
-            self._say(f"error: {_sentence(error)}")
+            self.say(f"error: {_sentence(error)}")
             raise SystemExit(2) from None
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """A line on stderr."""
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
 
 
 def make_traces(
     scenario: Scenario, policies: Sequence[Policy | OwnPolicy], options: RunOptions, terminal: Terminal
 ) -> tuple[Trace, ...]:
-    """Runs every policy in turn. After Ctrl-C: the finished runs, and the interrupted one as far as it came.
+    """Runs every policy in turn. After Ctrl-C, SIGTERM or a step that failed: the finished runs, and that one so far.
 
     One of one's own is held to the rules at every step; the first that is broken ends it, with OwnPolicyError.
     """
@@ -137,7 +149,7 @@ def make_traces(
         raise ValueError(f"--group-timeout belongs to the policy static; the policy here is {named}")
     configs = [(_config(scenario, policy, options.knobs), policy) for policy in policies]
     traces: list[Trace] = []
-    start = _starter(scenario, options, terminal)
+    start = _starter(scenario, [config for config, _ in configs], options, terminal)
     for config, policy in configs:
         own = policy if isinstance(policy, OwnPolicy) else None
         run = start(config, own.make(config) if own is not None else None)
@@ -148,6 +160,10 @@ def make_traces(
                     terminal.progress(f"{config.name}: step {snapshot.step}", None)
         except KeyboardInterrupt:
             traces.append(run.trace(TraceStatus.CANCELLED, "interrupted"))
+            break
+        except RunFailedError as error:
+            traces.append(run.trace())
+            terminal.say(f"error: {error}")
             break
         traces.append(run.trace())
     return tuple(traces)
@@ -166,8 +182,8 @@ def checked_steps(run: Run, own: OwnPolicy, config: RunConfig) -> Iterator[StepS
         number = run.step_number
         try:
             snapshot = run.step()
-        except Exception as error:  # their code
-            raise OwnPolicyError(f"{own.name} failed at step {number}: {describe(error)}") from error
+        except RunFailedError as error:  # their code
+            raise OwnPolicyError(f"{own.name} failed at step {number}: {describe(error.__cause__ or error)}") from error
         if (problem := check.take(snapshot)) is not None:
             raise OwnPolicyError(f"{own.name} breaks a rule at step {number}: {problem}")
         yield snapshot
@@ -180,7 +196,7 @@ def _config(scenario: Scenario, policy: Policy | OwnPolicy, knobs: Knobs) -> Run
 
 
 def _starter(
-    scenario: Scenario, options: RunOptions, terminal: Terminal
+    scenario: Scenario, configs: Sequence[RunConfig], options: RunOptions, terminal: Terminal
 ) -> Callable[[RunConfig, Scheduler | None], Run]:
     """How to begin a run of this scenario with the chosen runner."""
     runner = choose_runner(scenario, options.runner)
@@ -200,6 +216,8 @@ def _starter(
         progress=terminal.progress,
     )
     record = live.prepare(scenario, options.knobs.slot_capacity, options.sampling)
+    for config in configs:  # before the first of them takes its time
+        live.check_memory(record, [config])
     return lambda config, scheduler: live.start(record, config, scheduler=scheduler)
 
 

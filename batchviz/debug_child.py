@@ -16,6 +16,8 @@ from pydantic import TypeAdapter
 from batchviz.debug_model import ModelStart
 from batchviz.debug_run import Seen, Started
 from batchviz.live import LiveModel
+from batchviz.model.weights import WeightsError
+from batchviz.own_policy import describe
 from batchviz.scenario import ScenarioRequest
 from batchviz.scenario_file import parse_scenario
 from batchviz.trace import TracedRequest, TraceStatus
@@ -49,8 +51,10 @@ class DebugRuns:
             return self._answers[question["what"]](question)
         except KeyError as error:
             return {"refused": str(error.args[0])}
-        except (ValueError, MemoryError) as error:  # WeightsError, ScenarioError and DebugError among them
+        except (WeightsError, ValueError, MemoryError) as error:  # ScenarioError and DebugError among them
             return {"refused": str(error) or "there is not memory enough for another session"}
+        except Exception as error:  # noqa: BLE001 whatever a library raises; everybody's sessions live on
+            return {"refused": f"that could not be done: {describe(error)}"}
 
     def _begin(self, question: dict[str, Any]) -> dict[str, Any]:
         scenario = parse_scenario(question["scenario"].encode(), "the scenario", is_json=False)

@@ -23,8 +23,8 @@ def no_clock() -> float:
 
 
 def _microseconds(seconds: float) -> float:
-    """Seconds to whole microseconds: what a clock can tell, and what a file gives back exactly."""
-    return round(seconds, 6)
+    """Seconds to whole microseconds: what a clock can tell, and what a file gives back exactly; never less than none."""
+    return round(max(seconds, 0.0), 6)
 
 
 class EngineLimitError(ValueError):

@@ -6,8 +6,10 @@ A viewer is told apart by a key, "" being nobody in particular. A job may be sev
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from batchviz.trace import RunConfig, TraceStatus
 
@@ -60,6 +62,37 @@ class Job:
     headers: list[str] = field(default_factory=list)  # one line a run, see trace_file
     steps: list[list[str]] = field(default_factory=list)  # one list of lines a run
     statuses: list[TraceStatus] = field(default_factory=list)  # unfinished until a run is over
+
+    def hear(self, message: Mapping[str, Any], now_s: float) -> float | None:
+        """Takes in what the child said of it (see worker_child.py); returns the seconds of a run that is now complete."""
+        match message["kind"]:
+            case "progress":
+                self.message, self.fraction = str(message["message"]), message["fraction"]
+            case "headers":
+                self.state, self.message, self.fraction = JobState.RUNNING, "", None
+                self.headers = message["lines"]
+                self.steps = [[] for _ in self.headers]
+                self.statuses = [TraceStatus.UNFINISHED for _ in self.headers]
+                self.began_s = self.marked_s = now_s
+            case "changed":
+                self.headers = message["lines"]
+                self.num_added += 1
+            case "notice":
+                self.notice = str(message["message"])
+                self.num_refused += 1
+            case "step":
+                self.steps[message["run"]].append(message["line"])
+            case "run_over":
+                return self._hear_end(message["run"], message, now_s)
+        return None
+
+    def _hear_end(self, run: int, message: Mapping[str, Any], now_s: float) -> float | None:
+        self.statuses[run] = TraceStatus(message["status"])
+        self.headers[run] = message.get("line", self.headers[run])
+        if self.statuses[run] is not TraceStatus.COMPLETE:
+            return None
+        seconds, self.marked_s = now_s - self.marked_s, now_s
+        return seconds
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -18,7 +18,7 @@ from batchviz.machine import describe_machine
 from batchviz.model.load import LoadedModel, load_model
 from batchviz.model.runner import TorchRunner
 from batchviz.model.weights import Progress
-from batchviz.request import GREEDY, SamplingParams
+from batchviz.request import GREEDY, Request, SamplingParams
 from batchviz.runner import ModelRunner
 from batchviz.runs import Run, request_from, scenario_record
 from batchviz.scenario import Scenario, ScenarioError, ScenarioRequest, check_fits, shown_text
@@ -95,17 +95,23 @@ class LiveModel:
         `most_slots` slots if that is more than the configuration's. `watch` may put something around the runner.
         """
         requests = [request_from(traced, self.loaded.stop_token_ids) for traced in record.requests]
-        fitting = [r.num_reserved_tokens for r in requests if r.num_reserved_tokens <= config.slot_capacity]
+        num_positions = _num_positions(requests, config, room)
         return Run(
             record,
             requests,
             config,
             self.origin(),
-            watch(self.loaded.make_runner(max(config.num_slots, most_slots), max([*fitting, room]), self._clock)),
+            watch(self.loaded.make_runner(max(config.num_slots, most_slots), num_positions, self._clock)),
             detokenizer=self.loaded.make_detokenizer(),
             clock=self._clock,
             scheduler=scheduler,
         )
+
+    def check_memory(self, record: ScenarioRecord, configs: Sequence[RunConfig], room: int = 1) -> None:
+        """Whether these runs have the memory to go on at once. Raises ValueError with the arithmetic if not."""
+        requests = [request_from(traced, self.loaded.stop_token_ids) for traced in record.requests]
+        num_positions = max(_num_positions(requests, config, room) for config in configs)
+        self.loaded.check_memory(sum(config.num_slots for config in configs), num_positions)
 
     def origin(self) -> Origin:
         """This machine, these versions, this model, now."""
@@ -122,6 +128,12 @@ class LiveModel:
             },
             model=replace(self.loaded.record, stop_token_ids=tuple(sorted(self.loaded.stop_token_ids))),
         )
+
+
+def _num_positions(requests: Sequence[Request], config: RunConfig, room: int) -> int:
+    """How long a slot must be: those that no slot can hold are turned away and need none."""
+    fitting = [r.num_reserved_tokens for r in requests if r.num_reserved_tokens <= config.slot_capacity]
+    return max([*fitting, room])
 
 
 def _own_seed(seed: int, request_id: str) -> int:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from batchviz.engine import Engine, no_clock
+from batchviz.engine import Engine, EngineLimitError, no_clock
+from batchviz.own_policy import describe
 from batchviz.prefill import PrefillMode, make_prefill
 from batchviz.request import Request
 from batchviz.runner import Detokenizer, ModelRunner, RecordedRunner, RecordedTokens, ScriptedRunner, StepCost
@@ -30,6 +31,10 @@ from batchviz.trace import (
 )
 
 DEFAULT_SLOT_CAPACITY = 1024
+
+
+class RunFailedError(ValueError):
+    """A step that raised. The message is one sentence; the run's trace ends before it, with the status `error`."""
 
 
 class Run:
@@ -55,6 +60,7 @@ class Run:
         self._origin = origin
         self._steps: list[StepSnapshot] = []
         self._forks: list[Fork] = []
+        self._failure = ""
         self.engine = Engine(
             scheduler or scheduler_of(config),
             runner,
@@ -67,7 +73,7 @@ class Run:
 
     @property
     def has_work(self) -> bool:
-        return self.engine.has_work
+        return self.engine.has_work and not self._failure
 
     @property
     def step_number(self) -> int:
@@ -99,7 +105,16 @@ class Run:
         self._config = config
 
     def step(self) -> StepSnapshot:
-        snapshot = self.engine.step()
+        """Raises RunFailedError if the runner or the scheduler does; such a run makes no more steps."""
+        if self._failure:
+            raise RunFailedError(self._failure)
+        try:
+            snapshot = self.engine.step()
+        except EngineLimitError:
+            raise
+        except Exception as error:  # whatever a model, a device or somebody's policy may raise
+            self._failure = f"the run failed at step {self.step_number}: {describe(error)}"
+            raise RunFailedError(self._failure) from error
         self._steps.append(snapshot)
         return snapshot
 
@@ -110,8 +125,10 @@ class Run:
         return self.trace()
 
     def trace(self, status: TraceStatus | None = None, message: str = "") -> Trace:
-        """What there is so far. Without a status: complete if nothing is left to do, else unfinished."""
-        if status is None:
+        """What there is so far. Without a status: error if it failed, complete if nothing is left to do, else unfinished."""
+        if status is None and self._failure:
+            status, message = TraceStatus.ERROR, self._failure
+        elif status is None:
             status = TraceStatus.UNFINISHED if self.has_work else TraceStatus.COMPLETE
         steps, forks = tuple(self._steps), tuple(self._forks)
         return Trace(self._record, self._config, self._origin, steps, status, message, forks)

@@ -1,11 +1,16 @@
 """Starts the page's server: `python -m batchviz app` and `serve`, which also work where there is no `make`.
 
 Owns: the command line of `streamlit run`, and saying the address once the page answers. Must not know: the page.
-Streamlit runs in a child process, so that this one stays light and ends it cleanly on Ctrl-C.
+Streamlit runs in a child process, so that this one stays light and ends it cleanly on Ctrl-C and SIGTERM.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
+import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -14,6 +19,8 @@ import urllib.error
 import urllib.request
 import webbrowser
 from pathlib import Path
+from types import FrameType
+from typing import NoReturn
 
 from rich.console import Console
 from rich.text import Text
@@ -22,19 +29,70 @@ from batchviz.room import NO_NETWORK, WARNING, find_addresses, is_own, own_addre
 
 APP = Path(__file__).resolve().parent.parent / "app.py"
 STARTS_WITHIN_S = 60.0
+ENDS_WITHIN_S = 1.0  # a server that takes longer to say goodbye is ended
 
 
 def run_page(host: str, port: int, *, open_browser: bool) -> int:
-    """Serves until Ctrl-C; returns the exit code. Says the address on stdout, and to a room its own."""
+    """Serves until Ctrl-C or SIGTERM; returns the exit code. Says the address on stdout, and to a room its own."""
+    problem = why_not_listen(host, port)
+    if problem is not None:
+        print(f"error: {problem}", file=sys.stderr)
+        return 2
+    before = signal.signal(signal.SIGTERM, _interrupt)
     command = [sys.executable, "-m", "streamlit", "run", str(APP), "--server.address", host, "--server.port", str(port)]
     server = subprocess.Popen(command, cwd=APP.parent, stdout=subprocess.DEVNULL)
     threading.Thread(target=_announce, args=(server, host, port, open_browser), daemon=True).start()
     try:
         return server.wait()
     except KeyboardInterrupt:
-        server.terminate()
-        server.wait()
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough
+        end_server(server)
         return 0
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def end_server(server: subprocess.Popen[bytes]) -> None:
+    """Ends it and all that it started, politely for ENDS_WITHIN_S; the model's process may be deep in its loading."""
+    import psutil
+
+    try:
+        family = psutil.Process(server.pid).children(recursive=True)
+    except psutil.Error:
+        family = []
+    server.terminate()
+    try:
+        server.wait(ENDS_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()
+    for process in family:
+        with contextlib.suppress(psutil.Error):  # psutil knows a process that took the number of one that is gone
+            process.kill()
+
+
+def why_not_listen(host: str, port: int) -> str | None:
+    """Why the page cannot have this address, in one sentence; None if it can."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as server:
+            if os.name == "posix":  # elsewhere it means that a port may be shared
+                server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            server.bind(address)
+            server.listen()
+    except PermissionError:
+        return f"port {port} is not allowed here; choose one from 1024 on with --port"
+    except socket.gaierror:
+        return f"{host!r} is no address of this machine; see --host"
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            return f"port {port} is in use, perhaps by another batchviz; end that, or choose another with --port {port + 1}"
+        return f"{host!r} cannot be listened on ({(error.strerror or str(error)).lower()}); see --host"
+    return None
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
 
 
 def _announce(server: subprocess.Popen[bytes], host: str, port: int, open_browser: bool) -> None:

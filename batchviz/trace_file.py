@@ -11,6 +11,7 @@ import gzip
 import io
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -23,6 +24,7 @@ from batchviz.trace import RunConfig, StepSnapshot, Trace, TraceStatus
 
 TRACE_SCHEMA = "batchviz-trace/1"
 BUNDLE_SCHEMA = "batchviz-bundle/1"
+NEWER = re.compile(r"batchviz-(trace|bundle)/([2-9]|[1-9][0-9]{1,3})")
 TRACE_MARKS = (b'"batchviz-trace/', b'"batchviz-bundle/')
 GZIP_MARK = b"\x1f\x8b"
 MAX_FILE_BYTES = 5_000_000
@@ -120,7 +122,7 @@ def traces_from_json(text: str | bytes, *, name: str = "the trace") -> tuple[Tra
                     f"{name}, traces[{i}]: a bundle holds runs of one scenario; its requests differ from traces[0]"
                 )
         return traces
-    raise TraceError(f"{name}: schema is {_shown(schema)}; this version reads {TRACE_SCHEMA!r} and {BUNDLE_SCHEMA!r}")
+    raise TraceError(f"{name}: {_other_schema(schema)}; this version reads {TRACE_SCHEMA!r} and {BUNDLE_SCHEMA!r}")
 
 
 def read_traces(path: Path) -> tuple[Trace, ...]:
@@ -221,7 +223,7 @@ def _trace_from_plain(data: Any, name: str) -> Trace:
     if not isinstance(data, dict):
         raise TraceError(f"{name} is not a trace: expected an object")
     if data.get("schema") != TRACE_SCHEMA:
-        raise TraceError(f"{name}: schema is {_shown(data.get('schema'))}; expected {TRACE_SCHEMA!r}")
+        raise TraceError(f"{name}: {_other_schema(data.get('schema'))}; expected {TRACE_SCHEMA!r}")
     body = {key: value for key, value in data.items() if key != "schema"}
     try:
         # JSON has no tuples and no enums; pydantic's JSON mode knows that, its strict Python mode does not.
@@ -245,6 +247,11 @@ def _sentence(error: ValidationError) -> str:
     return f"{place or 'the top'}: {message[0].lower()}{message[1:]} (it is {_shown(first['input'])})" + (
         f", and {more} more such faults" if more else ""
     )
+
+
+def _other_schema(schema: object) -> str:
+    is_newer = isinstance(schema, str) and NEWER.fullmatch(schema) is not None
+    return f"schema is {_shown(schema)}" + (", of a newer batchviz; update this one to open it" if is_newer else "")
 
 
 def _shown(value: Any) -> str:

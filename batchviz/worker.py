@@ -16,6 +16,7 @@ from batchviz.child_process import ChildProcess, Message
 from batchviz.job_queue import JobQueue, Pace
 from batchviz.jobs import Job, JobState, JobView, QueueFullError
 from batchviz.limits import Limits
+from batchviz.patience import LOOKS_EVERY_S, PATIENCE_S, Patience
 from batchviz.run_log import log_ended
 from batchviz.scenario import Scenario
 from batchviz.scenario_file import dump_scenario
@@ -23,12 +24,11 @@ from batchviz.trace import RunConfig, Trace, TraceStatus
 from batchviz.trace_file import joined_trace
 
 ABANDONED_AFTER_S = 60.0  # a job that none of its viewers asked about for so long is cancelled: its page is gone
-PATIENCE_S = 600.0  # with a question: the model may have to be fetched first
 CHILD_COMMAND = (sys.executable, "-m", "batchviz.worker_child")
 
 
 class Worker:
-    """Runs jobs one at a time in a child process that it starts when needed and again when it dies.
+    """Runs jobs one at a time in a child process that it starts when needed and again when it dies or hangs.
 
     `clock` returns seconds and may only go forward. All methods may be called from any thread.
     """
@@ -43,7 +43,8 @@ class Worker:
         self._limits = limits or Limits()
         self._clock = clock
         self._lock = threading.RLock()
-        self._child = ChildProcess(command, self._lock, self._hear, self._child_ended)
+        self._patience = Patience(clock)
+        self._child = ChildProcess(command, self._lock, self._hear, self._child_ended, self._patience.hear)
         self._queue = JobQueue()
         self._pace = Pace()
         self._child_died = False  # the last one, by itself
@@ -65,6 +66,7 @@ class Worker:
             raise ValueError("a chat needs arrivals in steps, and those of this scenario are in seconds")
         text, now_s = dump_scenario(scenario), self._clock()
         with self._lock:
+            self._end_hung()
             self._drop_abandoned()
             shared = None if is_chat or not viewer else self._same_job(text, tuple(configs))
             if shared is None or viewer not in shared.looked_s:
@@ -100,6 +102,7 @@ class Worker:
         Whoever left a job that goes on for others sees it cancelled.
         """
         with self._lock:
+            self._end_hung()
             job = self._jobs.get(job_id)
             if job is None:
                 return None
@@ -177,7 +180,20 @@ class Worker:
 
     def ask(self, question: Message, patience_s: float = PATIENCE_S) -> Message:
         """Asks the child something beside its jobs, and waits. Raises ChildEndedError, TimeoutError."""
-        return self._child.ask(question).result(patience_s)
+        with self._lock:
+            self._end_hung()
+            if self._current is None and not self._child.is_asked:
+                self._patience.begin()
+            answer = self._child.ask(question)
+        gives_up_s = self._clock() + patience_s
+        while True:
+            try:
+                return answer.result(min(LOOKS_EVERY_S, max(gives_up_s - self._clock(), 0.0)))
+            except TimeoutError:
+                with self._lock:
+                    self._end_hung()
+                if not answer.done() and self._clock() >= gives_up_s:
+                    raise
 
     @property
     def problem(self) -> str | None:
@@ -208,6 +224,7 @@ class Worker:
         self._current = job = self._queue.popleft()
         job.state = JobState.LOADING
         job.message = "getting the model ready"
+        self._patience.begin()
         self._child.start()
         configs = [dataclasses.asdict(config) for config in job.configs]
         self._child.send(
@@ -220,42 +237,41 @@ class Worker:
             self._take(job, message)
 
     def _child_ended(self, code: int) -> None:
+        self._child_gone(f"the model's process ended unexpectedly (exit code {code}); the next run starts a new one")
+
+    def _child_gone(self, why: str) -> None:
         self._child_died = True
+        self._patience.forget()
         if self._current is not None:
-            why = f"the model's process ended unexpectedly (exit code {code}); the next run starts a new one"
             self._end(self._current, JobState.FAILED, why)
             self._current = None
         self._start_next()
 
+    def _end_hung(self) -> None:
+        """Ends a child that owes us something and has said nothing for too long; those in the queue get another one."""
+        job = self._current
+        if job is None and not self._child.is_asked:
+            return
+        silent_s = self._patience.exhausted_s(is_loading=job is not None and job.state is not JobState.RUNNING)
+        if silent_s is None:
+            return
+        why = f"the model's process said nothing for {silent_s:.0f} seconds and was ended"
+        self._child.kill(why)
+        self._child_gone(f"{why}; the next run starts a new one")
+
     def _take(self, job: Job, message: dict[str, Any]) -> None:
         kind = message["kind"]
-        if kind == "progress":
-            job.message, job.fraction = str(message["message"]), message["fraction"]
-        elif kind == "headers":
-            job.state, job.message, job.fraction = JobState.RUNNING, "", None
-            job.headers = message["lines"]
-            job.steps = [[] for _ in job.headers]
-            job.statuses = [TraceStatus.UNFINISHED for _ in job.headers]
-            job.began_s = job.marked_s = self._clock()
-        elif kind == "changed":
-            job.headers = message["lines"]
-            job.num_added += 1
-        elif kind == "notice":
-            job.notice = str(message["message"])
-            job.num_refused += 1
-        elif kind == "step":
-            job.steps[message["run"]].append(message["line"])
-            self._drop_abandoned()
-        elif kind == "run_over":
-            job.statuses[message["run"]] = TraceStatus(message["status"])
-            if job.statuses[message["run"]] is TraceStatus.COMPLETE:
-                seconds, job.marked_s = self._clock() - job.marked_s, self._clock()
-                self._pace.measured(seconds, job.num_asked_tokens // len(job.configs))
-        else:
+        if kind in ("done", "cancelled", "failed"):
             state = {"done": JobState.DONE, "cancelled": JobState.CANCELLED}.get(kind, JobState.FAILED)
             self._end(job, state, str(message.get("message", "")))
             self._current = None
             self._start_next()
+            return
+        whole_run_s = job.hear(message, self._clock())
+        if whole_run_s is not None:
+            self._pace.measured(whole_run_s, job.num_asked_tokens // len(job.configs))
+        if kind == "step":
+            self._drop_abandoned()
 
     def _end(self, job: Job, state: JobState, message: str) -> None:
         job.state, job.message, job.fraction = state, message, None

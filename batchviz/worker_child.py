@@ -16,14 +16,16 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import count
 from typing import IO, Any
 
 from batchviz.debug_child import DebugRuns
 from batchviz.live import LiveModel
 from batchviz.model.weights import Progress, WeightsError
-from batchviz.runs import Run
+from batchviz.own_policy import describe
+from batchviz.runs import Run, RunFailedError
 from batchviz.scenario import ScenarioError, ScenarioRequest
 from batchviz.scenario_file import parse_scenario
 from batchviz.together import Together
@@ -31,6 +33,7 @@ from batchviz.trace import Trace, TraceStatus
 from batchviz.trace_file import config_from_plain, header_line, step_line
 
 NICENESS = 5  # of this process, beside the page's server
+LEAVES_WITHIN_S = 0.5  # after its parent is gone
 CHAT_TOKENS = 64  # the longest answer to what is written while a run goes on
 CHAT_POSITIONS = 256  # KV positions for such a message and its answer
 
@@ -38,9 +41,10 @@ CHAT_POSITIONS = 256  # KV positions for such a message and its answer
 class Child:
     """Answers jobs until stdin closes. `cancelled` is filled by the reading thread and asked before every step."""
 
-    def __init__(self, stdin: IO[str], stdout: IO[str]) -> None:
+    def __init__(self, stdin: IO[str], stdout: IO[str], parent_gone: Callable[[], None] = lambda: None) -> None:
         self._stdin = stdin
         self._stdout = stdout
+        self._parent_gone = parent_gone
         self._jobs: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._additions: queue.Queue[dict[str, Any]] = queue.Queue()
         self._questions: queue.Queue[dict[str, Any]] = queue.Queue()
@@ -69,6 +73,7 @@ class Child:
                 self._jobs.put(message)  # a question, too: it wakes whoever waits for a job
         self._jobs.put(None)
         self._parent_is_gone = True
+        self._parent_gone()
 
     def _is_cancelled(self, job: int) -> bool:
         return job in self._cancelled or self._parent_is_gone
@@ -104,13 +109,18 @@ class Child:
             nothing_yet = [Trace(record, config, model.origin(), (), TraceStatus.UNFINISHED) for config in configs]
             self._say("headers", job, lines=[header_line(trace) for trace in nothing_yet])
             if message["together"]:
+                model.check_memory(record, configs, CHAT_POSITIONS)
                 runs = Together([model.start(record, config, room=CHAT_POSITIONS) for config in configs])
                 finished = self._run_together(job, runs, model)
             else:
+                for config in configs:  # before the first of them takes its time
+                    model.check_memory(record, [config])
                 finished = all(self._run(job, i, model.start(record, config)) for i, config in enumerate(configs))
             self._say("done" if finished else "cancelled", job)
-        except (ScenarioError, WeightsError, ValueError) as error:
+        except (WeightsError, ValueError) as error:  # ScenarioError and RunFailedError among them
             self._say("failed", job, message=str(error))
+        except Exception as error:  # noqa: BLE001 whatever a library raises; the next job may go better
+            self._say("failed", job, message=f"the run could not be made: {describe(error)}")
 
     def _load(self, progress: Progress | None = None) -> LiveModel:
         if self._model is None:
@@ -124,9 +134,19 @@ class Child:
             if self._is_cancelled(job):
                 self._say("run_over", job, run=number, status=TraceStatus.CANCELLED)
                 return False
-            self._say("step", job, run=number, line=step_line(run.step()))
+            try:
+                snapshot = run.step()
+            except RunFailedError:
+                self._say_failed(job, number, run)
+                raise
+            self._say("step", job, run=number, line=step_line(snapshot))
         self._say("run_over", job, run=number, status=TraceStatus.COMPLETE)
         return True
+
+    def _say_failed(self, job: int, number: int, run: Run) -> None:
+        """A run that ended with `error` says why in its header."""
+        line = header_line(replace(run.trace(), steps=()))
+        self._say("run_over", job, run=number, status=TraceStatus.ERROR, line=line)
 
     def _run_together(self, job: int, runs: Together, model: LiveModel) -> bool:
         """All runs in turn, step by step; what people write joins them between two steps. False if cancelled."""
@@ -137,8 +157,14 @@ class Child:
             is_cancelled = self._is_cancelled(job)
             if is_cancelled or not runs.has_work:
                 break
-            for number, snapshot in runs.step():
-                self._say("step", job, run=number, line=step_line(snapshot))
+            try:
+                for number, snapshot in runs.step():
+                    self._say("step", job, run=number, line=step_line(snapshot))
+            except RunFailedError:
+                for number, run in enumerate(runs.runs):
+                    if run.trace().status is TraceStatus.ERROR:
+                        self._say_failed(job, number, run)
+                raise
         for number, run in enumerate(runs.runs):
             status = TraceStatus.CANCELLED if run.has_work else TraceStatus.COMPLETE
             self._say("run_over", job, run=number, status=status)
@@ -184,7 +210,13 @@ def main() -> None:
     """Entry of `python -m batchviz.worker_child`. Everything a library prints goes to stderr, not among the messages."""
     _let_pages_go_first()
     messages, sys.stdout = sys.stdout, sys.stderr
-    Child(sys.stdin, messages).serve()
+    Child(sys.stdin, messages, _leave).serve()
+
+
+def _leave() -> None:
+    """Ends this process soon after its parent, even if it is loading, or in a step that takes long."""
+    time.sleep(LEAVES_WITHIN_S)
+    os._exit(0)
 
 
 if __name__ == "__main__":

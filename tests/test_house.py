@@ -18,7 +18,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # From the ground up. A file imports only from floors under its own; neighbours on one floor do not know each other,
 # except inside a room (a name ending in ".").
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("request", "machine", "colours", "room", "doctor", "offline", "limits"),
+    ("request", "machine", "colours", "room", "doctor", "offline", "limits", "patience"),
     ("prefill",),
     ("scheduler",),
     ("scenario",),

