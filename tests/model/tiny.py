@@ -51,7 +51,7 @@ class WatchedRunner(TorchRunner):
     """Keeps every row of logits, by request, and every packed step."""
 
     def __init__(self, plain: TorchRunner) -> None:
-        super().__init__(plain._network, plain._cache, float)
+        super().__init__(plain.network, plain._cache, float)
         self._plain = plain  # it holds the cache
         self.logits: dict[str, list[torch.Tensor]] = {}
         self.steps: list[PackedStep] = []
