@@ -84,6 +84,9 @@ class Load:
         self._over.set()
         await asyncio.gather(*viewers)
         await asyncio.sleep(2 * SESSION_KEPT_S + 6)
+        async with Viewer(self._server.url) as viewer:  # Streamlit lets go of old sessions when the next one comes
+            await viewer.open()
+        await asyncio.sleep(SESSION_KEPT_S + 2)
         self.figures.after = self._size()
 
     async def _warm_up(self) -> None:
