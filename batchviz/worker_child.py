@@ -32,7 +32,6 @@ from batchviz.together import Together
 from batchviz.trace import Trace, TraceStatus
 from batchviz.trace_file import config_from_plain, header_line, step_line
 
-NICENESS = 5  # of this process, beside the page's server
 LEAVES_WITHIN_S = 0.5  # after its parent is gone
 CHAT_TOKENS = 64  # the longest answer to what is written while a run goes on
 CHAT_POSITIONS = 256  # KV positions for such a message and its answer
@@ -200,15 +199,8 @@ class Child:
         self._say("changed", job, lines=[header_line(run.trace(TraceStatus.UNFINISHED)) for run in runs.runs])
 
 
-def _let_pages_go_first() -> None:
-    """Where processor time is short, thirty people's pages wait less, and the one run more."""
-    if hasattr(os, "nice"):
-        os.nice(NICENESS)
-
-
 def main() -> None:
     """Entry of `python -m batchviz.worker_child`. Everything a library prints goes to stderr, not among the messages."""
-    _let_pages_go_first()
     messages, sys.stdout = sys.stdout, sys.stderr
     Child(sys.stdin, messages, _leave).serve()
 

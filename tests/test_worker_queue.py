@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
 import time
 from collections.abc import Iterator
@@ -191,13 +190,3 @@ def test_a_child_that_died_is_known_until_another_lives(worker: Worker) -> None:
     wait_for(lambda: broken.problem is not None, 20)
     assert "has died" in str(broken.problem)
     broken.close()
-
-
-def test_the_models_process_lets_pages_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    from batchviz import worker_child  # loads torch
-
-    given: list[int] = []
-    monkeypatch.setattr(os, "nice", given.append)
-    worker_child._let_pages_go_first()
-    assert given == [worker_child.NICENESS]
-    assert worker_child.NICENESS > 0

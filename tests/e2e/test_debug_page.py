@@ -59,6 +59,7 @@ def test_a_run_is_driven_by_hand(page: Page) -> None:
     says(page, "Step 7 of 0–8 made so far")
 
 
+@pytest.mark.parametrize("page", ["light"], indirect=True)
 def test_the_live_model_is_driven_by_hand(page: Page) -> None:
     page.get_by_text("the live model", exact=True).click()
     says(page, "come from it now")
