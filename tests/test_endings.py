@@ -95,7 +95,7 @@ cli.main()
 
 
 @pytest.mark.model
-@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("sign", [signal.SIGTERM])  # Ctrl-C: test_cli.py
 def test_a_run_that_is_told_to_end_keeps_what_it_made(tmp_path: Path, sign: signal.Signals) -> None:
     (tmp_path / "long.yaml").write_text(LONG)
     arguments = ["run", str(tmp_path / "long.yaml"), "--runner", "model", "-o", str(tmp_path / "kept.json")]

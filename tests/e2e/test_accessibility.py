@@ -44,7 +44,7 @@ def open_page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Call
         page = context.new_page()
         page.goto(address)
         expect(page.locator(wait_for).first).to_be_visible(timeout=60_000)
-        page.wait_for_timeout(1_500)
+        page.wait_for_timeout(800)
         return page
 
     yield opened

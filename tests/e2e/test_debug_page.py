@@ -70,6 +70,7 @@ def test_the_live_model_is_driven_by_hand(page: Page) -> None:
     says(page, "new-1 arrives with the next step")
     page.locator(".st-key-debug_Step button").click()
     says(page, "of 0–1 made so far")
+    expect(page.get_by_role("button", name="Fork")).to_have_count(1)  # what stood there before is gone
     page.get_by_role("button", name="Fork").click()
     says(page, "The same 2 steps, replayed and checked")
     expect(page.locator(".batchviz .pane")).to_have_count(2)

@@ -98,6 +98,7 @@ def test_a_knob_is_turned_the_source_is_read_and_the_next_lesson_follows(page: P
     expect(page).to_have_url(re.compile(list_lessons()[1].id))
 
 
+@pytest.mark.parametrize("page", ["light"], indirect=True)
 def test_presenting_leaves_the_words_and_the_run_with_notes_below_the_fold(page: Page, server: Server) -> None:
     page.set_viewport_size({"width": 1280, "height": 720})
     page.goto(f"{server.url}/learn?lesson={FIRST.id}&stop=4&present=1")
@@ -117,6 +118,7 @@ def test_presenting_leaves_the_words_and_the_run_with_notes_below_the_fold(page:
     expect(page.locator('[data-testid="stHeader"]')).to_be_visible()
 
 
+@pytest.mark.parametrize("page", ["light"], indirect=True)
 @pytest.mark.parametrize(
     "query", ["lesson=nothing", "lesson=<img src=x onerror=window.hit=1>", "lesson=kv-cache&stop=-9e99", "stop=3"]
 )
@@ -127,6 +129,7 @@ def test_a_broken_link_is_answered_calmly(page: Page, server: Server, query: str
     assert page.evaluate("window.hit") is None
 
 
+@pytest.mark.parametrize("page", ["dark"], indirect=True)
 def test_it_is_whole_on_a_phone(page: Page, server: Server) -> None:
     page.set_viewport_size({"width": 390, "height": 850})
     page.goto(f"{server.url}/learn?lesson=together-but-not-attention&stop=3")
