@@ -6,12 +6,9 @@ its answer; debug_remote.py is the other side.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any
-
-from pydantic import TypeAdapter
 
 from batchviz.debug_model import ModelStart
 from batchviz.debug_run import Seen, Started
@@ -20,8 +17,7 @@ from batchviz.model.weights import WeightsError
 from batchviz.own_policy import describe
 from batchviz.scenario import ScenarioRequest
 from batchviz.scenario_file import parse_scenario
-from batchviz.trace import TracedRequest, TraceStatus
-from batchviz.trace_file import config_from_plain, header_line, step_line
+from batchviz.trace_file import config_from_plain, header_line, request_from_line, request_line, step_line
 
 ROOM = 256  # KV positions of a slot, at least, for a request that comes later
 GONE = "this session's engine is gone, since the model's process was started anew; begin another session"
@@ -34,7 +30,6 @@ class DebugRuns:
         self._load = load
         self._numbers = count(1)
         self._runs: dict[int, tuple[ModelStart, Started]] = {}
-        self._requests = TypeAdapter(TracedRequest)
         self._answers: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "begin": self._begin,
             "step": self._step,
@@ -74,11 +69,11 @@ class DebugRuns:
     def _trace_request(self, question: dict[str, Any]) -> dict[str, Any]:
         start, _ = self._of(question)
         traced, stop_token_ids = start.request(ScenarioRequest(**question["request"]))
-        return {"request": self._requests.dump_json(traced).decode(), "stop_token_ids": sorted(stop_token_ids)}
+        return {"request": request_line(traced), "stop_token_ids": sorted(stop_token_ids)}
 
     def _add(self, question: dict[str, Any]) -> dict[str, Any]:
         _, started = self._of(question)
-        started.run.add(self._requests.validate_json(question["request"]), frozenset(question["stop_token_ids"]))
+        started.run.add(request_from_line(question["request"]), frozenset(question["stop_token_ids"]))
         return self._standing(question["run"])
 
     def _abort(self, question: dict[str, Any]) -> dict[str, Any]:
@@ -95,8 +90,7 @@ class DebugRuns:
 
     def _standing(self, number: int) -> dict[str, Any]:
         run = self._runs[number][1].run
-        header = dataclasses.replace(run.trace(), status=TraceStatus.UNFINISHED, steps=())
-        return {"header": header_line(header), "has_work": run.has_work}
+        return {"header": header_line(run.trace()), "has_work": run.has_work}
 
     def _of(self, question: dict[str, Any]) -> tuple[ModelStart, Started]:
         found = self._runs.get(question["run"])

@@ -10,13 +10,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from batchviz.debug_run import Candidate, DebugError, Seen, Started
 from batchviz.scenario import Scenario, ScenarioRequest
 from batchviz.scenario_file import dump_scenario
 from batchviz.trace import RunConfig, StepSnapshot, Trace, TracedRequest, TraceStatus
-from batchviz.trace_file import joined_trace, step_from_line
+from batchviz.trace_file import joined_trace, request_from_line, request_line, step_from_line
 
 Answer = dict[str, Any]
 Ask = Callable[[dict[str, Any]], Answer]
@@ -31,7 +29,6 @@ class RemoteStart:
     def __init__(self, ask: Ask, scenario: Scenario) -> None:
         self._ask = ask
         self._scenario_text = dump_scenario(scenario)
-        self._requests = TypeAdapter(TracedRequest)
         self._latest: RemoteRun | None = None
 
     def begin(self, config: RunConfig) -> Started:
@@ -52,7 +49,7 @@ class RemoteStart:
             raise DebugError(NOBODY_BEGAN)
         question = {"what": "trace", "run": self._latest.number, "request": dataclasses.asdict(asked)}
         answer = _answered(self._ask, question)
-        return self._requests.validate_json(answer["request"]), frozenset(answer["stop_token_ids"])
+        return request_from_line(answer["request"]), frozenset(answer["stop_token_ids"])
 
 
 class RemoteRun:
@@ -63,7 +60,6 @@ class RemoteRun:
         self.number: int = begun["run"]
         self.seen: list[Seen] = []
         self._steps: list[StepSnapshot] = []
-        self._requests = TypeAdapter(TracedRequest)
         self._has_work = False
         self._take(begun)
 
@@ -87,8 +83,7 @@ class RemoteRun:
         return replace(self._head, steps=tuple(self._steps), status=status)
 
     def add(self, traced: TracedRequest, stop_token_ids: frozenset[int]) -> None:
-        plain = self._requests.dump_json(traced).decode()
-        self._take(self._asked("add", request=plain, stop_token_ids=sorted(stop_token_ids)))
+        self._take(self._asked("add", request=request_line(traced), stop_token_ids=sorted(stop_token_ids)))
 
     def abort(self, request_id: str) -> None:
         self._take(self._asked("abort", request_id=request_id))

@@ -17,7 +17,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from batchviz.figures import FigureError, evaluate, shown
-from batchviz.lesson_runs import LessonRuns
+from batchviz.lesson_runs import PLACES, LessonRuns
 from batchviz.lesson_schema import LessonFields, QuestionFields, StopFields
 from batchviz.lesson_source import SourceError, source_text
 from batchviz.scenario import ScenarioError
@@ -186,9 +186,7 @@ class _Reader:
             if moment and runs.place_of(pane) is not None:
                 steps = [runs.run(pane, None).moment(moment)]
             else:
-                steps = [
-                    runs.run(name, None).moment(stop.at) for name in ("first", "second", "third")[: len(runs.panes)]
-                ]
+                steps = [runs.run(name, None).moment(stop.at) for name in PLACES[: len(runs.panes)]]
         except ValueError as error:
             raise self._error(path, str(error)) from None
         found = [step for step in steps if step is not None]

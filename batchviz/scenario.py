@@ -6,8 +6,9 @@ Owns: Scenario, ScenarioRequest, their limits, ScenarioError. Must not know: fil
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Literal
 
 from batchviz.prefill import PrefillMode
@@ -95,6 +96,15 @@ def check_fits(num_prompt_tokens: int, request: ScenarioRequest, slot_capacity: 
             f"it needs {num_prompt_tokens + 1:,} KV positions and a slot has {slot_capacity:,}; shorten the prompt to "
             f"at most {max(slot_capacity - 1, 0):,} tokens or raise the slot capacity"
         )
+
+
+def free_id(word: str, taken: Container[str]) -> str:
+    """A name for a request that nobody else has.
+
+    >>> free_id("chat", {"chat-1", "chat-2"})
+    'chat-3'
+    """
+    return next(name for number in count(1) if (name := f"{word}-{number}") not in taken)
 
 
 def is_printable(character: str) -> bool:

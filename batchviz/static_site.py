@@ -15,16 +15,12 @@ from batchviz.export.html import as_script_data, to_html, whole_page
 from batchviz.lesson import Lesson, list_lessons
 from batchviz.lesson_assets import lesson_css, lesson_html, lesson_page_js
 from batchviz.lesson_payload import lesson_payload
-from batchviz.link import panes_from_text
 from batchviz.markdown_blocks import plain
-from batchviz.panes import config_of
 from batchviz.playback import playback
 from batchviz.player_assets import page_js, player_css, player_html
-from batchviz.presets import PRESET_NAMES, PRESET_PANES, SCRIPTED_PRESET_NAMES, load_scenario
-from batchviz.recordings import load_recording, rescheduled
-from batchviz.runs import scenario_config
+from batchviz.presets import PRESET_NAMES, SCRIPTED_PRESET_NAMES, load_scenario
+from batchviz.recordings import load_recording
 from batchviz.scenario import Scenario
-from batchviz.trace import Trace
 
 PRESETS = PRESET_NAMES + SCRIPTED_PRESET_NAMES
 
@@ -47,19 +43,11 @@ def pages() -> Iterator[tuple[str, str]]:
     for place, lesson in enumerate(lessons):
         yield f"{lesson.id}.html", _lesson_page(lesson_payload(lessons, place))
     for name in PRESETS:
-        yield preset_file(name), to_html(preset_traces(name))
+        yield preset_file(name), to_html(load_recording(name))
 
 
 def preset_file(name: str) -> str:
     return f"preset-{name}.html"
-
-
-def preset_traces(name: str) -> tuple[Trace, ...]:
-    """A preset's recorded tokens in its usual panes."""
-    scenario, recordings = load_scenario(name), load_recording(name)
-    panes = panes_from_text(PRESET_PANES.get(name, ""))
-    configs = [config_of(pane) for pane in panes] or [scenario_config(scenario, policy) for policy in scenario.policies]
-    return tuple(rescheduled(recordings, config) for config in configs)
 
 
 def _lesson_page(payload: dict[str, Any]) -> str:
@@ -85,7 +73,7 @@ fixed group starts and ends together. Right: a freed place is refilled at once. 
 <ul class="tiles">
 {"".join(_preset_tile(load_scenario(name)) for name in PRESETS)}</ul>
 </main>
-<script type="application/json" id="batchviz-payload">{as_script_data(playback(preset_traces(PRESETS[0])))}</script>"""
+<script type="application/json" id="batchviz-payload">{as_script_data(playback(load_recording(PRESETS[0])))}</script>"""
     return whole_page("batchviz: how a language model serves many people at once", body, player_css(), page_js())
 
 

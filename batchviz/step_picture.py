@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 from batchviz.batch_picture import Block, attention_mask, blocks, padding
 from batchviz.ledger import Facts
+from batchviz.playback import NUM_COLOURS
 from batchviz.timeline import letter
 from batchviz.trace import SlotPhase, Trace
 
 WIDTH = 460.0
-NUM_COLOURS = 10
 LINE = 22.0
 LEFT = 26.0
 KINDS = ("batch", "mask", "padding", "kv")

@@ -15,12 +15,12 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from zlib import error as ZlibError
 
 from pydantic import TypeAdapter, ValidationError
 
-from batchviz.trace import RunConfig, StepSnapshot, Trace, TraceStatus
+from batchviz.trace import RunConfig, StepSnapshot, Trace, TracedRequest, TraceStatus
 
 TRACE_SCHEMA = "batchviz-trace/1"
 BUNDLE_SCHEMA = "batchviz-bundle/1"
@@ -36,14 +36,19 @@ class TraceError(ValueError):
     """A trace that cannot be read. The message is one sentence that names the place."""
 
 
-@cache
-def _adapter() -> TypeAdapter[Trace]:
-    return TypeAdapter(Trace)
+Kind = TypeVar("Kind")
 
 
 @cache
-def _step_adapter() -> TypeAdapter[StepSnapshot]:
-    return TypeAdapter(StepSnapshot)
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def _read(kind: type[Kind], text: str) -> Kind:
+    """One value of this kind. JSON has no tuples and no enums: pydantic's JSON mode knows that, its Python mode does not."""
+    key: Any = kind  # mypy does not know that classes are hashable
+    value: Kind = _adapter(key).validate_json(text)
+    return value
 
 
 def trace_to_json(trace: Trace, *, durations: bool = True) -> str:
@@ -78,12 +83,22 @@ def joined_trace(header: str, steps: Iterable[str], status: TraceStatus) -> Trac
 
 def step_from_line(line: str) -> StepSnapshot:
     """What `step_line` said."""
-    return _step_adapter().validate_json(line)
+    return _read(StepSnapshot, line)
+
+
+def request_line(request: TracedRequest) -> str:
+    """One request as one JSON object on one line."""
+    return _adapter(TracedRequest).dump_json(request).decode()
+
+
+def request_from_line(line: str) -> TracedRequest:
+    """What `request_line` said."""
+    return _read(TracedRequest, line)
 
 
 def config_from_plain(plain: Mapping[str, Any]) -> RunConfig:
     """A configuration that went from one process to another as plain data."""
-    return TypeAdapter(RunConfig).validate_json(json.dumps(plain))
+    return _read(RunConfig, json.dumps(plain))
 
 
 def bundle_to_json(traces: Iterable[Trace]) -> str:
@@ -226,8 +241,7 @@ def _trace_from_plain(data: Any, name: str) -> Trace:
         raise TraceError(f"{name}: {_other_schema(data.get('schema'))}; expected {TRACE_SCHEMA!r}")
     body = {key: value for key, value in data.items() if key != "schema"}
     try:
-        # JSON has no tuples and no enums; pydantic's JSON mode knows that, its strict Python mode does not.
-        return _adapter().validate_json(json.dumps(body))
+        return _read(Trace, json.dumps(body))
     except ValidationError as error:
         raise TraceError(f"{name}, {_sentence(error)}") from None
     except (ValueError, RecursionError):

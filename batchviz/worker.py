@@ -172,11 +172,10 @@ class Worker:
             if job in self._queue:
                 self._queue.remove(job)
                 self._end(job, JobState.CANCELLED, "cancelled before it began")
-            elif job.state is JobState.LOADING:  # loading goes on for those behind it; the child skips this job
-                self._child.send({"kind": "cancel", "job": job.id})
+                return
+            self._child.send({"kind": "cancel", "job": job.id})
+            if job.state is JobState.LOADING:  # loading goes on for those behind it; the child skips this job
                 job.message = "cancelled; the model is still loading"
-            else:
-                self._child.send({"kind": "cancel", "job": job.id})
 
     def ask(self, question: Message, patience_s: float = PATIENCE_S) -> Message:
         """Asks the child something beside its jobs, and waits. Raises ChildEndedError, TimeoutError."""

@@ -17,8 +17,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from itertools import count
 from typing import IO, Any
 
 from batchviz.debug_child import DebugRuns
@@ -26,7 +24,7 @@ from batchviz.live import LiveModel
 from batchviz.model.weights import Progress, WeightsError
 from batchviz.own_policy import describe
 from batchviz.runs import Run, RunFailedError
-from batchviz.scenario import ScenarioError, ScenarioRequest
+from batchviz.scenario import ScenarioError, ScenarioRequest, free_id
 from batchviz.scenario_file import parse_scenario
 from batchviz.together import Together
 from batchviz.trace import Trace, TraceStatus
@@ -89,11 +87,7 @@ class Child:
 
     def _answer(self) -> None:
         """Answers what was asked about debugging sessions since the last step."""
-        while True:
-            try:
-                question = self._questions.get_nowait()
-            except queue.Empty:
-                return
+        for question in _waiting_in(self._questions):
             self._write({"kind": "answer", "ask": question["ask"], **self._debugging.answer(question)})
 
     def _run_job(self, message: dict[str, Any]) -> None:
@@ -144,8 +138,7 @@ class Child:
 
     def _say_failed(self, job: int, number: int, run: Run) -> None:
         """A run that ended with `error` says why in its header."""
-        line = header_line(replace(run.trace(), steps=()))
-        self._say("run_over", job, run=number, status=TraceStatus.ERROR, line=line)
+        self._say("run_over", job, run=number, status=TraceStatus.ERROR, line=header_line(run.trace()))
 
     def _run_together(self, job: int, runs: Together, model: LiveModel) -> bool:
         """All runs in turn, step by step; what people write joins them between two steps. False if cancelled."""
@@ -171,19 +164,12 @@ class Child:
 
     def _additions_for(self, job: int) -> Iterator[dict[str, Any]]:
         """What was written for this job since the last step; what was meant for an earlier one is too late."""
-        while True:
-            try:
-                message = self._additions.get_nowait()
-            except queue.Empty:
-                return
-            if message["job"] == job:
-                yield message
+        return (message for message in _waiting_in(self._additions) if message["job"] == job)
 
     def _add(self, job: int, runs: Together, model: LiveModel, prompt: str) -> None:
         """Lets it join every run at the step that comes next, or says why it cannot."""
         known = {request.id for request in runs.runs[0].trace().scenario.requests}
-        request_id = next(name for number in count(1) if (name := f"chat-{number}") not in known)
-        request = ScenarioRequest(request_id, CHAT_TOKENS, prompt=prompt, arrival=runs.next_step)
+        request = ScenarioRequest(free_id("chat", known), CHAT_TOKENS, prompt=prompt, arrival=runs.next_step)
         try:
             traced = model.traced(request, model.loaded.max_positions)
             need = traced.num_prompt_tokens + CHAT_TOKENS
@@ -197,6 +183,15 @@ class Child:
             self._say("notice", job, message=str(error))
             return
         self._say("changed", job, lines=[header_line(run.trace(TraceStatus.UNFINISHED)) for run in runs.runs])
+
+
+def _waiting_in(messages: queue.Queue[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Takes out what is there now, and whatever comes meanwhile."""
+    while True:
+        try:
+            yield messages.get_nowait()
+        except queue.Empty:
+            return
 
 
 def main() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import os
@@ -33,6 +32,7 @@ from batchviz.doctor import (
     read_pins,
 )
 from batchviz.doctor_facts import find_installed, find_pins, find_port, find_room
+from tests.weights_folder import write_manifest
 
 ROOT = Path(__file__).parent.parent
 FOLDER = Path("cache") / "model"
@@ -198,13 +198,7 @@ def whole_weights(cache: Path, content: bytes = b"weights") -> Path:
     folder = cache / weights.FOLDER
     folder.mkdir(parents=True)
     (folder / weights.WEIGHTS_FILE).write_bytes(content)
-    manifest = {
-        "schema": weights.MANIFEST_SCHEMA,
-        "wheel_sha256": weights.WHEEL_SHA256,
-        "size": len(content),
-        "sha256": hashlib.sha256(content).hexdigest(),
-    }
-    (folder / weights.MANIFEST_FILE).write_text(json.dumps(manifest))
+    write_manifest(folder, content)
     return folder
 
 

@@ -12,7 +12,8 @@ from batchviz.colours import REQUEST_COLOURS
 from batchviz.lesson import list_lessons
 from batchviz.lesson_payload import index_payload, lesson_payload
 from batchviz.lesson_runs import run_of
-from batchviz.step_picture import KINDS, NUM_COLOURS, picture
+from batchviz.playback import NUM_COLOURS
+from batchviz.step_picture import KINDS, picture
 
 PLACES = range(len(list_lessons()))
 

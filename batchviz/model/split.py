@@ -38,8 +38,9 @@ def where_time_goes(network: PlainLlama, clock: Callable[[], float]) -> Iterator
         spent["attention"] += clock() - started_s
         return found
 
-    hooks = [layer.register_forward_pre_hook(begin) for layer in linear_layers(network)]
-    hooks += [layer.register_forward_hook(end) for layer in linear_layers(network)]
+    layers = linear_layers(network)
+    hooks = [layer.register_forward_pre_hook(begin) for layer in layers]
+    hooks += [layer.register_forward_hook(end) for layer in layers]
     network.attend = attend
     try:
         yield spent

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from itertools import count
 
 import streamlit as st
 
@@ -15,7 +14,7 @@ from batchviz.breakpoints import FORMS, parse_breakpoint
 from batchviz.debug_registry import Desk
 from batchviz.debugger import PHASES
 from batchviz.runs import make_config
-from batchviz.scenario import ScenarioRequest
+from batchviz.scenario import ScenarioRequest, free_id
 from batchviz.scheduler import Policy
 from batchviz.trace import RunnerKind
 from batchviz.ui.debug_desk import most_slots, move
@@ -121,7 +120,7 @@ def _abort(desk: Desk) -> str:
 def _inject(desk: Desk) -> str:
     session = desk.current
     known = {request.id for request in session.trace.scenario.requests}
-    name = next(name for number in count(1) if (name := f"new-{number}") not in known)
+    name = free_id("new", known)
     length = int(st.session_state["debug_answer"])
     if desk.on_model:
         words = str(st.session_state["debug_words"]).strip()

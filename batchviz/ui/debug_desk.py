@@ -7,7 +7,6 @@ keeps a key alone.
 
 from __future__ import annotations
 
-import secrets
 import time
 
 import streamlit as st
@@ -26,7 +25,6 @@ from batchviz.trace import RunConfig
 from batchviz.ui import state
 from batchviz.ui.source import OWN, preset_source, source_titles
 
-KEY = "debug_key"  # str: this visitor's, in the registry
 PRESET, POLICY, SLOTS, TOKENS = "debug_preset", "debug_policy", "debug_slots", "debug_tokens"
 RENEW = "debug_renew"  # bool: the knobs were turned
 NUM_MOVES = "debug_moves"  # int: grows whenever the board is to show another step
@@ -47,7 +45,7 @@ def this_desk() -> Desk:
     Streamlit may begin a script anew while the one before still waits for the model: then both begin a session, under
     one key, and the later takes the place of the earlier.
     """
-    key = str(st.session_state.setdefault(KEY, secrets.token_urlsafe(12)))
+    key = state.viewer()
     desk = None if st.session_state.get(RENEW) else registry().find(key)
     if desk is not None:
         return desk

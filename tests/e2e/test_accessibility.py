@@ -10,7 +10,8 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from batchviz.export.html import to_html
-from batchviz.static_site import preset_traces, write_site
+from batchviz.recordings import load_recording
+from batchviz.static_site import write_site
 from tests.e2e.app_server import Server
 
 pytestmark = pytest.mark.e2e
@@ -55,7 +56,7 @@ def test_exported_pages_and_the_static_site_have_no_serious_finding(
     open_page: Callable[[str, str], Page], tmp_path: Path
 ) -> None:
     write_site(tmp_path)
-    (tmp_path / "run.html").write_text(to_html(preset_traces("four-slots")), encoding="utf-8")
+    (tmp_path / "run.html").write_text(to_html(load_recording("four-slots")), encoding="utf-8")
     places = {
         "index.html": ".batchviz .lane",
         "run.html": ".batchviz .lane",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import multiprocessing
 import os
 import shutil
@@ -17,6 +16,7 @@ import pytest
 
 from batchviz.model import weights
 from batchviz.model.weights import WeightsError, damage, ensure_weights, weights_ready
+from tests.weights_folder import write_manifest
 
 pytestmark = pytest.mark.model
 
@@ -40,13 +40,7 @@ def fake_source(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         folder.mkdir()
         (folder / weights.WEIGHTS_FILE).write_bytes(gguf.read_bytes()[::-1])
         content = (folder / weights.WEIGHTS_FILE).read_bytes()
-        manifest = {
-            "schema": weights.MANIFEST_SCHEMA,
-            "wheel_sha256": weights.WHEEL_SHA256,
-            "size": len(content),
-            "sha256": hashlib.sha256(content).hexdigest(),
-        }
-        (folder / weights.MANIFEST_FILE).write_text(json.dumps(manifest))
+        write_manifest(folder, content)
 
     monkeypatch.setattr(weights, "download_wheel", download)
     monkeypatch.setattr(weights, "convert", convert)

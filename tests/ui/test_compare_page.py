@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from batchviz.record import recorded_configs
 from batchviz.scenario import ScenarioError
 from batchviz.ui.prompts import live_scenario, prompt_rows
 from batchviz.ui.state import plain
+from tests.ui.component import data_of
 
 LIMITS = Limits()
 APP = str(Path(__file__).parent.parent.parent / "app.py")
@@ -28,9 +28,7 @@ def opened() -> AppTest:
 
 
 def payload_of(page: AppTest) -> dict[str, Any]:
-    (player,) = page.get("bidi_component")
-    data = json.loads(player.proto.json)
-    payload = data["payload"]
+    payload = data_of(page)["payload"]
     assert isinstance(payload, dict)
     return payload
 

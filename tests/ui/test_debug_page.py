@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -14,8 +11,9 @@ from batchviz.debugger import DebugSession
 from batchviz.presets import load_scenario
 from batchviz.runs import make_config
 from batchviz.scheduler import Policy
-from batchviz.ui import debug_desk
+from batchviz.ui import debug_desk, state
 from batchviz.ui.debug_views import VIEWS
+from tests.ui.component import data_of
 
 
 def script() -> None:
@@ -29,12 +27,6 @@ def page() -> AppTest:
     page = AppTest.from_function(script, default_timeout=60).run()
     assert not page.exception
     return page
-
-
-def payload_of(page: AppTest) -> dict[str, Any]:
-    (player,) = page.get("bidi_component")
-    data: dict[str, Any] = json.loads(player.proto.json)
-    return data
 
 
 def said(page: AppTest) -> str:
@@ -51,10 +43,10 @@ def press(page: AppTest, *names: str) -> AppTest:
 
 def test_it_opens_on_a_first_step_and_steps_on_and_back(page: AppTest) -> None:
     assert "Step **0** of 0–0" in said(page)
-    assert payload_of(page)["payload"]["panes"][0]["num_steps"] == 1
+    assert data_of(page)["payload"]["panes"][0]["num_steps"] == 1
     press(page, "Step", "Step", "Back")
     assert "Step **1** of 0–2" in said(page)
-    assert payload_of(page)["seek"] == {"n": 4, "step": 1, "play": False}
+    assert data_of(page)["seek"] == {"n": 4, "step": 1, "play": False}
 
 
 def test_into_reveals_the_phases(page: AppTest) -> None:
@@ -94,13 +86,13 @@ def test_a_fork_stands_beside_its_run_and_both_can_be_driven(page: AppTest) -> N
     assert not page.exception
     assert "The same 6 steps, replayed and checked; from here on continuous." in said(page)
     press(page, "Step", "Step")
-    panes = payload_of(page)["payload"]["panes"]
+    panes = data_of(page)["payload"]["panes"]
     assert [(pane["policy"], pane["num_steps"]) for pane in panes] == [("static", 6), ("continuous", 8)]
     page.radio(key="debug_run_2").set_value(0).run()
     press(page, "Step")
-    assert [pane["num_steps"] for pane in payload_of(page)["payload"]["panes"]] == [7, 8]
+    assert [pane["num_steps"] for pane in data_of(page)["payload"]["panes"]] == [7, 8]
     page.toggle(key="debug_beside").set_value(False).run()
-    assert len(payload_of(page)["payload"]["panes"]) == 1
+    assert len(data_of(page)["payload"]["panes"]) == 1
 
 
 def test_an_abort_in_the_past_is_refused_calmly(page: AppTest) -> None:
@@ -116,13 +108,13 @@ def test_other_knobs_begin_anew(page: AppTest) -> None:
     page.selectbox(key=debug_desk.POLICY).select("continuous").run()
     page.number_input(key=debug_desk.SLOTS).set_value(7).run()
     assert not page.exception
-    pane = payload_of(page)["payload"]["panes"][0]
+    pane = data_of(page)["payload"]["panes"][0]
     assert (pane["policy"], pane["num_slots"], pane["num_steps"]) == ("continuous", 7, 1)
 
 
 def test_a_desk_that_was_closed_is_said_and_another_is_there(page: AppTest) -> None:
     press(page, "Step")
-    debug_desk.registry().close(page.session_state[debug_desk.KEY])
+    debug_desk.registry().close(page.session_state[state.VIEWER])
     page.run()
     assert not page.exception
     assert debug_desk.CLOSED in said(page)
@@ -254,4 +246,4 @@ def test_the_live_model_is_stepped_asked_and_forked(page: AppTest) -> None:
     assert others[1].segmented_control(key=debug_desk.TOKENS).value == debug_desk.RECORDED
     assert "Step **0**" in said(others[1])
     for one in (page, others[0]):
-        debug_desk.registry().close(one.session_state[debug_desk.KEY])
+        debug_desk.registry().close(one.session_state[state.VIEWER])

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from batchviz.lesson import list_lessons
+from tests.ui.component import data_of
 
 
 def script() -> None:
@@ -24,12 +22,6 @@ def page_of(**params: str) -> AppTest:
     page.run()
     assert not page.exception
     return page
-
-
-def data_of(page: AppTest) -> dict[str, Any]:
-    (component,) = page.get("bidi_component")
-    data: dict[str, Any] = json.loads(component.proto.json)
-    return data
 
 
 def test_it_opens_with_the_list() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 from dataclasses import replace
 
 import pytest
@@ -22,6 +21,7 @@ from batchviz.trace_file import TraceError, bundle_to_json, trace_to_json
 from batchviz.ui import first_page
 from tests.builders import GOLDEN_LENGTHS, scripted_trace
 from tests.story import story
+from tests.ui.component import data_of
 from tests.ui.test_compare_page import APP, captions, charts_of, opened, panes_of, payload_of
 
 TRACE = scripted_trace(Policy.STATIC, 4, GOLDEN_LENGTHS)
@@ -74,8 +74,7 @@ def test_a_link_opens_its_preset_panes_chart_and_step() -> None:
     assert page.number_input(key="budget_third").value == 16
     assert page.number_input(key="kv_third").value == 900
     assert page.session_state["chart"] == "queue"
-    (player,) = page.get("bidi_component")
-    assert json.loads(player.proto.json)["seek"] == {"n": 1, "step": 48, "speed": 2, "play": False}
+    assert data_of(page)["seek"] == {"n": 1, "step": 48, "speed": 2, "play": False}
 
 
 @pytest.mark.parametrize(
