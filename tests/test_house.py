@@ -65,7 +65,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("cli_bench", "cli_debug", "cli_serve", "cli_doctor", "cli_offline", "cli_site", "cli_export"),
     ("cli_machine",),
     ("cli",),
-    ("ui.theme", "ui.words"),
+    ("ui.theme", "ui.words", "ui.tidy"),
     ("ui.charts", "ui.player", "ui.lesson_view"),
     ("ui.series_charts", "ui.state", "ui.batch_charts"),
     ("ui.source", "ui.debug_views", "ui.knobs", "ui.chart_data", "ui.chat"),
@@ -76,6 +76,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("ui.", "ui.live_panel"),
     ("ui.pages.",),
     ("ui.pages.compare", "ui.pages.what_is_real", "ui.pages.debug", "ui.pages.learn"),
+    ("ui.warm_up",),
     ("__main__",),
 )
 

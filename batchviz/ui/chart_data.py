@@ -1,7 +1,7 @@
-"""What each chart shows, as plain data that a cache can hold: rows, size, and the same in words.
+"""What each chart shows, as data that a cache can hold: a table, its size, and the same in words.
 
-Owns: `Drawing`s of a chart and the rows of the tables, worked out once for each bundle of runs. Must not know: layout,
-widgets, specs, where the player rests.
+Owns: `Drawing`s of a chart and the tables of figures, worked out once for each bundle of runs. Must not know: layout, widgets,
+specs, where the player rests. Tables are kept as the browser takes them: to turn rows into that is most of the work.
 """
 
 from __future__ import annotations
@@ -10,14 +10,30 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import TypedDict
 
+import pandas as pd
+import pyarrow as pa
 import streamlit as st
 
 from batchviz.export import series
 from batchviz.export.tables import Row, gantt_rows, metric_rows, request_rows, run_label, wait_rows
 from batchviz.trace import Trace
 from batchviz.trace_file import traces_from_json
+from batchviz.ui import charts, series_charts
+from batchviz.ui.charts import table_of
 
 MAX_BARS = 40  # requests that a bar each is drawn for
+COLUMNS = MappingProxyType(
+    {
+        "requests": charts.GANTT_COLUMNS,
+        "slots": series_charts.PHASE_COLUMNS,
+        "queue": series_charts.QUEUE_COLUMNS,
+        "tokens": series_charts.TOKEN_COLUMNS,
+        "kv-memory": series_charts.KV_COLUMNS,
+        "share": series_charts.SHARE_COLUMNS,
+        "waits": charts.WAIT_COLUMNS,
+    }
+)
+TABLES = MappingProxyType({"steps": series.step_rows, "metrics": metric_rows, "requests": request_rows})
 Traces = tuple[Trace, ...]
 
 
@@ -26,20 +42,17 @@ class Drawing(TypedDict):
 
     spec: str
     label: str
-    rows: list[Row]
+    rows: pa.Table
     height: int
     top: float  # how far its axis goes at least, so that charts side by side can be held against each other
     words: str
 
 
-class Tables(TypedDict):
-    """The tables under the charts, and what the charts have in common."""
+class Runs(TypedDict):
+    """What the charts and figures of these runs have in common."""
 
     labels: list[str]
     longest: int  # steps of the longest run
-    steps: list[Row]
-    metrics: list[Row]
-    requests: list[Row]
 
 
 @st.cache_data(max_entries=128, show_spinner=False)
@@ -49,16 +62,22 @@ def drawings(bundle: str, chart: str) -> list[Drawing]:
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def tables(bundle: str) -> Tables:
-    """What stands under every chart."""
+def runs(bundle: str) -> Runs:
     traces = traces_from_json(bundle)
-    return Tables(
+    return Runs(
         labels=[run_label(pane, trace) for pane, trace in enumerate(traces)],
         longest=max((len(trace.steps) for trace in traces), default=0),
-        steps=series.step_rows(traces),
-        metrics=metric_rows(traces),
-        requests=request_rows(traces),
     )
+
+
+@st.cache_data(max_entries=128, show_spinner=False)
+def table(bundle: str, of: str) -> pa.Table:
+    """One of `TABLES`."""
+    return pa.Table.from_pandas(pd.DataFrame(TABLES[of](traces_from_json(bundle))), preserve_index=False)
+
+
+def _drawing(spec: str, rows: list[Row], words: str, height: int, label: str = "", top: float = 0) -> Drawing:
+    return Drawing(spec=spec, label=label, rows=table_of(rows, COLUMNS[spec]), height=height, top=top, words=words)
 
 
 def _per_pane(
@@ -70,14 +89,7 @@ def _per_pane(
     top: float = 0,
 ) -> list[Drawing]:
     return [
-        Drawing(
-            spec=spec,
-            label=run_label(pane, trace),
-            rows=rows(traces, pane),
-            height=height,
-            top=top,
-            words=words(traces, pane),
-        )
+        _drawing(spec, rows(traces, pane), words(traces, pane), height, run_label(pane, trace), top)
         for pane, trace in enumerate(traces)
     ]
 
@@ -99,24 +111,21 @@ def _kv(traces: Traces) -> list[Drawing]:
 
 
 def _queue(traces: Traces) -> list[Drawing]:
-    rows, words = series.queue_rows(traces), series.queue_in_words(traces)
-    return [Drawing(spec="queue", label="", rows=rows, height=300, top=0, words=words)]
+    return [_drawing("queue", series.queue_rows(traces), series.queue_in_words(traces), 300)]
 
 
 def _tokens(traces: Traces) -> list[Drawing]:
-    rows, words = series.token_rows(traces), series.tokens_in_words(traces)
-    return [Drawing(spec="tokens", label="", rows=rows, height=300, top=0, words=words)]
+    return [_drawing("tokens", series.token_rows(traces), series.tokens_in_words(traces), 300)]
 
 
 def _waits(traces: Traces) -> list[Drawing]:
     num_requests = len(traces[0].scenario.requests)
     is_small = num_requests <= MAX_BARS
     height = 140 + 12 * (1 + len(traces)) * max(num_requests, 1) if is_small else 320
-    rows, words = series.share_rows(traces), series.waits_in_words(traces)
-    found = [Drawing(spec="share", label="", rows=rows, height=height, top=0, words=words)]
+    found = [_drawing("share", series.share_rows(traces), series.waits_in_words(traces), height)]
     if is_small:
         bars = "Each user's wait, one bar a run; the numbers stand in the table of requests."
-        found.append(Drawing(spec="waits", label="", rows=wait_rows(traces), height=height, top=0, words=bars))
+        found.append(_drawing("waits", wait_rows(traces), bars, height))
     return found
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import altair as alt
 import pandas as pd
+import pyarrow as pa
 
 from batchviz.colours import CURSOR
 from batchviz.export.tables import Row
@@ -23,16 +24,15 @@ PLACE_COLUMNS = ("cursor", "longest", "top")  # of the one row that says where t
 WAIT_COLUMNS = ("pane", "run", "request", "order", "wait")
 
 
-def frame(rows: Sequence[Row], columns: Sequence[str]) -> pd.DataFrame:
-    """The rows as a table that has its columns even when there are no rows."""
-    return pd.DataFrame(rows, columns=list(columns))
+def table_of(rows: Sequence[Row], columns: Sequence[str]) -> pa.Table:
+    """The rows as the browser takes them; a table has its columns even when there are no rows."""
+    return pa.Table.from_pandas(pd.DataFrame(rows, columns=list(columns)), preserve_index=False)
 
 
-def placed(
-    rows: Sequence[Row], columns: Sequence[str], cursor: int | None, longest: int, top: float = 0
-) -> pd.DataFrame:
-    """The rows, and one more with the cursor and the ends of the axes, so that charts side by side have the same."""
-    return frame([*rows, {"cursor": cursor, "longest": longest, "top": top}], (*columns, *PLACE_COLUMNS))
+def placed(table: pa.Table, cursor: int | None, longest: int, top: float = 0) -> pa.Table:
+    """The table, and one more row with the cursor and the ends of the axes, so that charts side by side have the same."""
+    place = pa.table({"cursor": pa.array([cursor], pa.float64()), "longest": [float(longest)], "top": [float(top)]})
+    return pa.concat_tables([table, place], promote_options="default")
 
 
 @cache

@@ -26,7 +26,7 @@ from batchviz.ui.batch_charts import (
     mask_rows,
     mask_spec,
 )
-from batchviz.ui.charts import frame
+from batchviz.ui.charts import table_of
 
 
 def _decisions(session: DebugSession) -> None:
@@ -73,18 +73,18 @@ def _attention(session: DebugSession) -> None:
         f"**Linear layers: one block.** All {counted.rows:,} rows go through every one together. Padded to one length they "
         f"would be {counted.padded_rows:,}, {pads:,} of them for nothing."
     )
-    linear = frame(linear_rows(trace, working), LINEAR_COLUMNS)
+    linear = table_of(linear_rows(trace, working), LINEAR_COLUMNS)
     words = f"Linear layers: {counted.rows} rows packed, {counted.padded_rows} padded."
     st.vega_lite_chart(linear, linear_spec(), key="debug_linear", height=150, alt=words)
     st.caption(
         f"**Attention: one block per sequence.** Each looks only at the keys of its own slot, {counted.keys:,} in all; "
         f"padded it would be {counted.padded_keys:,}."
     )
-    own = frame(attention_rows(trace, working), ATTENTION_COLUMNS)
+    own = table_of(attention_rows(trace, working), ATTENTION_COLUMNS)
     words = f"Attention: {len(working)} blocks over {counted.keys} keys."
     st.vega_lite_chart(own, attention_spec(), key="debug_blocks", height=70 + 28 * len(working), alt=words)
     st.caption("**The same as a mask.** A row looks at the coloured part of its line.")
-    rows = frame(mask_rows(trace, attention_mask(trace, facts)), MASK_COLUMNS)
+    rows = table_of(mask_rows(trace, attention_mask(trace, facts)), MASK_COLUMNS)
     words = f"Attention mask: {counted.rows} rows over {counted.keys} keys of {counted.num_sequences} sequences."
     st.vega_lite_chart(rows, mask_spec(), key="debug_mask", height=260, alt=words)
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import streamlit as st
 
 from batchviz.ui import address, charts, series_charts, state
-from batchviz.ui.chart_data import Tables, drawings, tables
+from batchviz.ui.chart_data import drawings, runs, table
 from batchviz.ui.words import WORDS
 
 FRAGMENT = "figures"
@@ -40,13 +40,13 @@ KINDS = MappingProxyType(
 )
 SPECS = MappingProxyType(
     {
-        "requests": (charts.gantt_spec, charts.GANTT_COLUMNS),
-        "slots": (series_charts.phases_spec, series_charts.PHASE_COLUMNS),
-        "queue": (series_charts.queue_spec, series_charts.QUEUE_COLUMNS),
-        "tokens": (series_charts.tokens_spec, series_charts.TOKEN_COLUMNS),
-        "kv-memory": (series_charts.kv_spec, series_charts.KV_COLUMNS),
-        "share": (series_charts.share_spec, series_charts.SHARE_COLUMNS),
-        "waits": (charts.waits_spec, charts.WAIT_COLUMNS),
+        "requests": charts.gantt_spec,
+        "slots": series_charts.phases_spec,
+        "queue": series_charts.queue_spec,
+        "tokens": series_charts.tokens_spec,
+        "kv-memory": series_charts.kv_spec,
+        "share": series_charts.share_spec,
+        "waits": charts.waits_spec,
     }
 )
 OVER_STEPS = ("requests", "slots", "queue", "tokens", "kv-memory")  # their axis is the player's: the cursor is drawn
@@ -64,40 +64,42 @@ def show_figures(bundle: str) -> None:
     )
     name = st.session_state["chart"] if st.session_state["chart"] in KINDS else next(iter(KINDS))
     kind = KINDS[name]
-    below = tables(bundle)
     st.markdown(f"#### {kind.heading}", help=" ".join(WORDS[word] for word in kind.words))
-    _show_charts(bundle, name, below["longest"])
-    with st.expander("The numbers behind the charts as a table"):
-        st.dataframe(below["steps"], hide_index=True, key="series")
-    _show_metrics(below)
-    with st.expander("Every request: prompts, answers and steps as a table"):
-        st.dataframe(below["requests"], hide_index=True, key="requests")
+    _show_charts(bundle, name)
+    _show_table(bundle, "steps", "The numbers behind the charts as a table", "series")
+    _show_metrics(bundle)
+    _show_table(bundle, "requests", "Every request: prompts, answers and steps as a table", "requests")
     address.write_address()
 
 
-def _show_charts(bundle: str, name: str, longest: int) -> None:
+def _show_charts(bundle: str, name: str) -> None:
     """The charts side by side, and under each the same in words: what a screen reader says, everybody may read."""
     step = st.session_state.get(address.STEP)
-    found = drawings(bundle, name)
+    found, longest = drawings(bundle, name), runs(bundle)["longest"]
     for place, (column, drawing) in enumerate(zip(st.columns(len(found), gap="large"), found, strict=True)):
         if drawing["label"]:
             column.markdown(f"**{state.plain(drawing['label'])}**")
-        spec, columns = SPECS[drawing["spec"]]
+        rows = drawing["rows"]
         if drawing["spec"] in OVER_STEPS:
-            rows = charts.placed(drawing["rows"], columns, None if step is None else int(step), longest, drawing["top"])
-        else:
-            rows = charts.frame(drawing["rows"], columns)
-        key = f"{drawing['spec']}{place}"
-        column.vega_lite_chart(rows, spec(), key=f"chart_{key}", height=drawing["height"], alt=drawing["words"])
+            rows = charts.placed(rows, None if step is None else int(step), longest, drawing["top"])
+        key, spec = f"chart_{drawing['spec']}{place}", SPECS[drawing["spec"]]()
+        column.vega_lite_chart(rows, spec, key=key, height=drawing["height"], alt=drawing["words"])
         column.caption(state.plain(drawing["words"]))
 
 
-def _show_metrics(below: Tables) -> None:
+def _show_table(bundle: str, of: str, title: str, key: str) -> None:
+    """Made and sent only once somebody opens it."""
+    box = st.expander(title, key=f"box_{key}", on_change="rerun")
+    if box.open:
+        box.dataframe(table(bundle, of), hide_index=True, key=key)
+
+
+def _show_metrics(bundle: str) -> None:
     st.markdown("#### The figures", help=f"{WORDS['measured']} {WORDS['counted']} {WORDS['modelled']}")
-    names = [*below["labels"], "ratio"]
+    names = [*runs(bundle)["labels"], "ratio"]
     numbers = {name: st.column_config.NumberColumn(width=150, format="%.4g") for name in names}
     st.dataframe(
-        below["metrics"],
+        table(bundle, "metrics"),
         hide_index=True,
         key="figures",
         height="content",

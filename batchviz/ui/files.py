@@ -64,8 +64,11 @@ def show_notices() -> None:
 
 
 def show_share(bundle: str | None) -> None:
-    """The link to what is on show, and files of it. A fragment: the link says where the player rests."""
-    with st.popover("Share", icon=":material/share:", width="stretch", key="share_box"):
+    """The link to what is on show, and files of it, once it is open. A fragment: the link says where the player rests."""
+    box = st.popover("Share", icon=":material/share:", width="stretch", key="share_box", on_change="rerun")
+    if not box.open:
+        return
+    with box:
         source = address.source_now()
         link = address.link_now()
         if link is not None:

@@ -14,11 +14,13 @@ from starlette.routing import Route
 from batchviz import __version__
 from batchviz.limits import LimitsError, read_limits
 from batchviz.run_log import log_to_stderr
+from batchviz.ui.tidy import one_heap
 
 
 def prepare() -> None:
     """What a server does before its first visitor: it has a log, and does not start with limits that cannot be read."""
     log_to_stderr()
+    one_heap()
     try:
         read_limits()
     except LimitsError as error:

@@ -14,14 +14,18 @@ import shutil
 import sys
 import time
 import urllib.request
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import psutil
 from playwright.async_api import Browser, Page, async_playwright, expect
 
+from batchviz.lesson import list_lessons
 from batchviz.machine import describe_machine
+from batchviz.ui.tidy import WAIT_S
 from tests.e2e.app_server import Server, app_server
 from tests.e2e.conftest import FLAGS
 from tests.load.figures import Figures, Size, broken_promises, report
@@ -34,22 +38,33 @@ LIVE_S = 50.0
 PAUSE_S = (5.0, 15.0)  # from one interaction of a viewer to the next: a person reads what changed
 SESSION_KEPT_S = 3
 LIMIT_S = 290.0
+EVERY_SUCH_READS = 3  # every third viewer reads lessons, the others look at runs
 LINKS = ("preset=few-users", "preset=four-slots&chart=queue", "preset=burst-and-trickle", "preset=four-slots")
 SLOTS = (2, 3, 5, 6, 8)
+CHARTS = ("Requests", "Slots", "Queue", "Tokens per second", "KV memory", "Waits")
+LAST_STEP = 150
+FIRST_LESSON = list_lessons()[0].id
+RUNNING = "Running live on the model"
 
 Deed = Callable[[Viewer], Awaitable[float]]
 
 
-def deeds() -> list[Deed]:
-    """Everything that a viewer may do: a knob is turned, a link is opened."""
+def deeds(reads: bool) -> dict[str, list[Deed]]:
+    """Everything that a viewer may do, by kind: whoever reads goes from lesson to lesson; the others seek, look at another
+    chart, turn a knob, open a link.
+    """
 
-    def slots(number: int) -> Deed:
-        return lambda viewer: viewer.choose_slots(number)
+    def made(deed: Callable[[Viewer, Any], Awaitable[float]], values: Iterable[Any]) -> list[Deed]:
+        return [lambda viewer, value=value: deed(viewer, value) for value in values]  # type: ignore[misc]
 
-    def link(query: str) -> Deed:
-        return lambda viewer: viewer.open_link(query)
-
-    return [*map(slots, SLOTS), *map(link, LINKS)]
+    if reads:
+        return {"next lesson": made(Viewer.next_lesson, [lesson.id for lesson in list_lessons()])}
+    return {
+        "seek": made(Viewer.rest_at, range(LAST_STEP)),
+        "chart": made(Viewer.choose_chart, CHARTS),
+        "knob": made(Viewer.choose_slots, SLOTS),
+        "link": made(Viewer.open_link, LINKS),
+    }
 
 
 class Load:
@@ -84,22 +99,33 @@ class Load:
         self._over.set()
         await asyncio.gather(*viewers)
         await asyncio.sleep(2 * SESSION_KEPT_S + 6)
-        async with Viewer(self._server.url) as viewer:  # Streamlit lets go of old sessions when the next one comes
+        await asyncio.to_thread(self._first_answer)  # the next visitor: with him Streamlit lets go of old sessions,
+        async with Viewer(self._server.url) as viewer:  # and the server of threads that had nothing to do
             await viewer.open()
-        await asyncio.sleep(SESSION_KEPT_S + 2)
+        await asyncio.sleep(SESSION_KEPT_S + WAIT_S + 2)
         self.figures.after = self._size()
 
     async def _warm_up(self) -> None:
-        """The first visitor loads what is loaded once; doing everything once fills the caches, which are bounded."""
+        """The first visitor loads what is loaded once, the first live run starts the model's process; doing everything once
+        fills the caches, which are bounded.
+        """
         async with Viewer(self._server.url) as viewer:
             self.figures.first_visitor_s = await viewer.open()
             await viewer.say_painted()
-            for deed in deeds():
+            for deed in chain(*(kind[:10] for kind in deeds(reads=False).values())):
                 await deed(viewer)
+            await viewer.open_lesson(FIRST_LESSON)
+            for deed in chain(*deeds(reads=True).values()):
+                await deed(viewer)
+        if self._browser is not None:
+            page, _ = await self._begin_live(self._browser)
+            await page.get_by_role("button", name="Cancel").click()
+            await expect(page.get_by_text("the live run was cancelled")).to_be_visible(timeout=30_000)
+            await page.context.close()
 
     async def _visit(self, number: int) -> None:
         """Comes within ten seconds, looks, and does something now and then until all is over."""
-        dice = random.Random(number)
+        dice, reads = random.Random(number), number % EVERY_SUCH_READS == 0
         await asyncio.sleep(ARRIVE_WITHIN_S * number / NUM_VIEWERS)
         try:
             began = time.perf_counter()
@@ -113,13 +139,15 @@ class Load:
                 self._enter()
                 await self._everybody_is_in.wait()
                 await asyncio.sleep(3)
+                if reads:
+                    await viewer.open_lesson(FIRST_LESSON)
                 while not self._over.is_set():
                     await self._pause(dice.uniform(*PAUSE_S))
                     if self._over.is_set():
                         break
-                    is_live = self._live.is_set()
-                    took = await dice.choice(deeds())(viewer)
-                    (self.figures.live_s if is_live else self.figures.at_rest_s).append(took)
+                    kind, choice = dice.choice(list(deeds(reads).items()))
+                    took_place = self.figures.live_s if self._live.is_set() else self.figures.at_rest_s
+                    took_place.setdefault(kind, []).append(await dice.choice(choice)(viewer))
         except (SessionFailedError, OSError, TimeoutError) as error:
             self.figures.failures.append(str(error) or type(error).__name__)
             self._enter()
@@ -143,26 +171,35 @@ class Load:
         """Two real browsers come; one of them runs the model."""
         if self._browser is None:
             return
-        first, second = [await self._open_page(self._browser) for _ in range(2)]
-        await first.get_by_role("button", name="Run it live").click()
-        progress = first.get_by_text("Running live on the model")
-        await expect(progress).to_be_visible(timeout=90_000)
+        second = await self._open_page(self._browser)
+        self.figures.browser_paint_s.append(second[1])
+        first, seconds = await self._begin_live(self._browser)
+        self.figures.browser_paint_s.append(seconds)
+        progress = first.get_by_text(RUNNING)
         self._live.set()
         await asyncio.sleep(LIVE_S)
         is_on = await progress.is_visible()
         self.figures.live_steps = (await progress.inner_text()) if is_on else "over before the interactions were"
         self._live.clear()
         await first.context.close()
-        await second.context.close()
+        await second[0].context.close()
 
-    async def _open_page(self, browser: Browser) -> Page:
+    async def _begin_live(self, browser: Browser) -> tuple[Page, float]:
+        """A browser whose run is going on, and the seconds until it showed the player."""
+        page, seconds = await self._open_page(browser)
+        await page.get_by_role("button", name="Run it live").click()
+        await expect(page.get_by_text(RUNNING)).to_be_visible(timeout=90_000)
+        return page, seconds
+
+    async def _open_page(self, browser: Browser) -> tuple[Page, float]:
+        """A browser on the whole page, and the seconds until it showed the player."""
         page = await (await browser.new_context()).new_page()
         began = time.perf_counter()
         await page.goto(self._server.url)
         await expect(page.locator("canvas:visible").first).to_be_visible(timeout=60_000)
-        self.figures.browser_paint_s.append(time.perf_counter() - began)
+        seconds = time.perf_counter() - began
         await expect(page.get_by_role("button", name="Run it live")).to_be_visible(timeout=60_000)
-        return page
+        return page, seconds
 
     def _cpu_s(self) -> float:
         times = self._process.cpu_times()

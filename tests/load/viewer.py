@@ -1,15 +1,18 @@
 """A viewer without a browser: speaks Streamlit's own websocket protocol, and waits for the script as a browser would.
 
 Owns: Viewer: opening a session, the player's word that it is painted, interactions. Must not know: figures, processes.
-It keeps no cache of messages, so the server sends it more than a browser would need.
+Each interaction is known to have done what it was for. It keeps no cache of messages, so the server sends it more than a
+browser would need.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import time
+from collections import Counter
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
@@ -18,7 +21,10 @@ from websockets.asyncio.client import ClientConnection, connect
 
 AGENT = "Mozilla/5.0 (batchviz load)"  # with one the page waits for the player to be painted, as for any browser
 PATIENCE_S = 60.0
-PLAYER, SLOTS = ("bidi_component", "-player"), ("number_input", "-slots")  # the kind, and how the id ends
+PLAYER, LESSON = ("bidi_component", "-player"), ("bidi_component", "-lesson_view")  # the kind, and how the id ends
+SLOTS, CHART = ("number_input", "-slots"), ("button_group", "-chart")
+DRAWN_CHART = "vega_lite_chart"
+WHOLE, FRAGMENT = "FINISHED_SUCCESSFULLY", "FINISHED_FRAGMENT_RUN_SUCCESSFULLY"
 
 
 class SessionFailedError(RuntimeError):
@@ -35,7 +41,9 @@ class Viewer:
         self._finished: asyncio.Queue[str | None] = asyncio.Queue()
         self._values: dict[str, WidgetState] = {}
         self._query = ""
-        self._widgets: set[tuple[str, str]] = set()  # kind and id
+        self._page = ""
+        self._widgets: dict[tuple[str, str], str] = {}  # kind and id -> the fragment that it is in, "" if in none
+        self._drawn: Counter[str] = Counter()  # kinds of elements since the last request
         self.num_bytes = 0
 
     async def __aenter__(self) -> Self:
@@ -72,6 +80,24 @@ class Viewer:
             raise SessionFailedError("the page has no knobs")
         return took
 
+    async def rest_at(self, step: int) -> float:
+        """Seconds until the charts show where the player came to rest: the end of a seek, a step, a pause."""
+        self._put(self._ids(PLAYER)[0]).json_value = json.dumps({"painted": True, "step": step})
+        return await self._draw_chart(PLAYER)
+
+    async def choose_chart(self, label: str) -> float:
+        """Seconds until another chart is drawn."""
+        chosen = self._put(self._ids(CHART)[0])
+        chosen.string_array_value.data[:] = [label]
+        return await self._draw_chart(CHART)
+
+    async def _draw_chart(self, of: tuple[str, str]) -> float:
+        kind_and_id = (of[0], self._ids(of)[0])
+        took = await self._run(self._widgets[kind_and_id])
+        if not self._drawn[DRAWN_CHART]:
+            raise SessionFailedError("the page drew no chart anew")
+        return took
+
     async def choose_slots(self, number: int) -> float:
         """Seconds until the page shows this many slots."""
         self._put(self._ids(SLOTS)[0]).double_value = float(number)
@@ -86,19 +112,41 @@ class Viewer:
         self._query = query
         return await self._run()
 
+    async def open_lesson(self, lesson: str) -> float:
+        """Seconds until a lesson is drawn, from any page."""
+        self._values, self._query, self._page = {}, f"lesson={lesson}", "learn"
+        return await self._draw_lesson()
+
+    async def next_lesson(self, lesson: str) -> float:
+        """Seconds until the lesson is drawn that a lesson's own list leads to; cards within one ask no server."""
+        self._put(self._ids(LESSON)[0]).json_value = json.dumps({"wanted": lesson})
+        took = await self._draw_lesson()
+        if self._query != f"lesson={lesson}":
+            raise SessionFailedError(f"the page does not show the lesson {lesson}; its address says {self._query}")
+        return took
+
+    async def _draw_lesson(self) -> float:
+        took = await self._run()
+        if not self._ids(LESSON) or not self._drawn[LESSON[0]]:
+            raise SessionFailedError("the page has no lesson")
+        return took
+
     def _ids(self, wanted: tuple[str, str]) -> list[str]:
         return [widget for kind, widget in self._widgets if kind == wanted[0] and widget.endswith(wanted[1])]
 
     def _put(self, widget: str) -> WidgetState:
         return self._values.setdefault(widget, WidgetState(id=widget))
 
-    async def _run(self) -> float:
-        """Asks for a run of the script, and waits until it, or the run that took its place, is through."""
+    async def _run(self, fragment: str = "") -> float:
+        """Asks for a run of the script, or of one part of it, and waits until it, or the run that took its place, is through."""
         assert self._socket is not None
         message = BackMsg()
         message.rerun_script.query_string = self._query
+        message.rerun_script.page_name = self._page
+        message.rerun_script.fragment_id = fragment
         message.rerun_script.context_info.url = self._url
         message.rerun_script.widget_states.widgets.extend(self._values.values())
+        self._drawn.clear()
         began = time.perf_counter()
         await self._socket.send(message.SerializeToString())
         problem = await asyncio.wait_for(self._finished.get(), PATIENCE_S)
@@ -117,7 +165,7 @@ class Viewer:
                 self._query = message.page_info_changed.query_string  # the address bar: a browser says it from now on
             elif message.WhichOneof("type") == "script_finished":
                 finished = ForwardMsg.ScriptFinishedStatus.Name(message.script_finished)
-                if finished == "FINISHED_SUCCESSFULLY":
+                if finished in (WHOLE, FRAGMENT):
                     self._finished.put_nowait(problem)
                     problem = None
                 elif finished != "FINISHED_EARLY_FOR_RERUN":
@@ -132,7 +180,19 @@ class Viewer:
         kind = element.WhichOneof("type") or ""
         if kind == "exception":
             return f"the page shows an exception: {element.exception.type}"
-        widget = getattr(getattr(element, kind, None), "id", "")
-        if widget:
-            self._widgets.add((kind, widget))
+        self._drawn[kind] += 1
+        found = getattr(element, kind, None)
+        if getattr(found, "id", ""):
+            self._widgets[kind, found.id] = message.delta.fragment_id
+            if getattr(found, "set_value", False):
+                self._obey(kind, found)
         return None
+
+    def _obey(self, kind: str, found: Any) -> None:
+        """What the page sets a widget to, a browser says of it from then on."""
+        if kind == "selectbox":
+            self._put(found.id).string_value = found.raw_value
+        elif kind == "number_input":
+            self._put(found.id).double_value = found.value
+        elif kind == "button_group":
+            self._put(found.id).string_array_value.data[:] = found.raw_values

@@ -14,7 +14,7 @@ from batchviz.export.tables import gantt_rows, metric_rows, request_rows, wait_r
 from batchviz.metrics import request_results, run_metrics
 from batchviz.scheduler import Policy
 from batchviz.ui import charts, series_charts
-from batchviz.ui.charts import GANTT_COLUMNS, frame
+from batchviz.ui.charts import GANTT_COLUMNS, table_of
 from tests.builders import GOLDEN_LENGTHS, scripted_trace
 
 TRACES = tuple(scripted_trace(policy, 4, GOLDEN_LENGTHS) for policy in (Policy.STATIC, Policy.CONTINUOUS))
@@ -42,11 +42,13 @@ def test_a_spec_is_constant_holds_no_data_and_names_only_columns(
 
 
 def test_the_cursor_is_one_more_row_of_the_data() -> None:
-    rows = charts.placed(series.queue_rows(TRACES), series_charts.QUEUE_COLUMNS, 48, 320)
-    assert list(rows["cursor"].dropna()) == [48]
-    assert list(rows["longest"].dropna()) == [320]
-    assert len(rows) == len(series.queue_rows(TRACES)) + 1
-    assert list(charts.placed([], GANTT_COLUMNS, None, 0)["cursor"].dropna()) == []
+    rows = table_of(series.queue_rows(TRACES), series_charts.QUEUE_COLUMNS)
+    placed = charts.placed(rows, 48, 320)
+    assert placed["cursor"].drop_null().to_pylist() == [48]
+    assert placed["longest"].drop_null().to_pylist() == [320]
+    assert placed.num_rows == len(series.queue_rows(TRACES)) + 1
+    assert placed.slice(0, rows.num_rows).select(rows.column_names).equals(rows)
+    assert charts.placed(table_of([], GANTT_COLUMNS), None, 0)["cursor"].drop_null().to_pylist() == []
 
 
 def test_a_request_s_stages_cover_its_wait_without_a_gap() -> None:
@@ -77,5 +79,5 @@ def test_the_ratio_is_left_over_right() -> None:
 
 
 def test_tables_of_nothing_have_their_columns() -> None:
-    assert list(frame([], GANTT_COLUMNS).columns) == list(GANTT_COLUMNS)
+    assert table_of([], GANTT_COLUMNS).column_names == list(GANTT_COLUMNS)
     assert len(request_rows(TRACES)) == 16

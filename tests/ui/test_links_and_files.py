@@ -48,6 +48,13 @@ def warnings(page: AppTest) -> str:
     return " ".join(warning.value for warning in page.warning).replace("\\", "")
 
 
+def with_share_open(page: AppTest) -> AppTest:
+    page.session_state["share_box"] = True
+    page.run()
+    assert not page.exception
+    return page
+
+
 def query(page: AppTest) -> dict[str, str]:
     return {key: value[0] if isinstance(value, list) else value for key, value in dict(page.query_params).items()}
 
@@ -117,8 +124,22 @@ def test_going_back_in_the_browser_turns_the_knobs_back() -> None:
 
 
 def test_the_link_says_where_the_player_rests() -> None:
-    page = opened_at(step="31")
+    page = with_share_open(opened_at(step="31"))
     assert "step=31" in page.code[0].value
+
+
+def test_links_files_and_long_tables_are_made_once_somebody_opens_them() -> None:
+    page = opened()
+    assert not page.code
+    assert not page.get("download_button")
+    assert len(page.dataframe) == 2  # the prompts and the figures
+    assert len(with_share_open(page).get("download_button")) > 5
+    page.session_state["box_series"] = page.session_state["box_requests"] = True
+    page.run()
+    _, steps, figures, requests = (frame.value for frame in page.dataframe)
+    assert list(requests["answer"][:1]) == ["No."]
+    assert "figure" in figures
+    assert "step" in steps
 
 
 def test_each_pane_has_its_own_slots_prefill_and_budgets() -> None:
@@ -166,7 +187,7 @@ def test_a_recorded_trace_is_shown_as_it_is_and_scheduled_anew() -> None:
     assert not page.warning
     page.number_input(key="slots").set_value(8).run()
     assert [(slots, steps) for _, slots, steps in panes_of(page)] == [(8, 200), (8, 200)]
-    assert "travels as a file" in captions(page)
+    assert "travels as a file" in captions(with_share_open(page))
 
 
 def test_a_lone_trace_is_held_against_the_other_way_to_batch() -> None:
@@ -264,8 +285,7 @@ def test_a_live_run_is_shared_with_the_requests_that_were_run() -> None:
     ]
     page.session_state["live_bundle"] = bundle_to_json(live)
     page.session_state["live_run"], page.session_state["live_for"] = "live-1", "four-slots"
-    page.run()
-    assert not page.exception
+    with_share_open(page)
     assert "A live run travels as a file" in captions(page)
     assert not page.code  # no link
 
