@@ -222,8 +222,11 @@ def test_hostile_text_is_text_everywhere_on_the_page(page: Page, server: Server,
     for name in ("Slots", "Queue", "Tokens per second", "KV memory", "Waits", "Requests"):
         page.get_by_role("radio", name=name, exact=True).or_(page.get_by_text(name, exact=True)).first.click()
         settled(page)
-    page.get_by_text("Change the prompts").click()
+    for box in ("Change the prompts", "The numbers behind the charts", "Every request: prompts"):
+        page.get_by_text(box).click()
+    expect(page.locator("[data-testid='stDataFrame']:visible")).to_have_count(4)
     page.get_by_role("button", name="Share").click()
+    expect(page.get_by_role("button", name="Perfetto")).to_be_visible()
     page.screenshot(path=ARTIFACTS / "hostile.png", full_page=True)
     for what in ("img[src='x']", "a[href^='javascript']", "b", ".katex"):
         expect(

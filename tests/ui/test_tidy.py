@@ -35,7 +35,7 @@ from batchviz.ui.tidy import give_back, one_heap
 one_heap()
 me = psutil.Process()
 before = me.memory_info().rss
-blocks = [bytes(100_000) for _ in range(1_000)]
+blocks = [b"x" * 100_000 for _ in range(1_000)]
 held = me.memory_info().rss
 kept = blocks[::100]
 del blocks
