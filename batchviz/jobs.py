@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from batchviz.trace import RunConfig, TraceStatus
+from batchviz.trace import RunConfig, StepSnapshot, TraceStatus
+from batchviz.trace_file import step_from_line
 
 
 class JobState(StrEnum):
@@ -60,7 +61,7 @@ class Job:
     began_s: float = 0.0  # when its first run did, or when it ended without one
     marked_s: float = 0.0  # when its last whole run ended, or the first began
     headers: list[str] = field(default_factory=list)  # one line a run, see trace_file
-    steps: list[list[str]] = field(default_factory=list)  # one list of lines a run
+    steps: list[list[StepSnapshot]] = field(default_factory=list)  # one list a run; each is read once, as it comes
     statuses: list[TraceStatus] = field(default_factory=list)  # unfinished until a run is over
 
     def hear(self, message: Mapping[str, Any], now_s: float) -> float | None:
@@ -81,7 +82,7 @@ class Job:
                 self.notice = str(message["message"])
                 self.num_refused += 1
             case "step":
-                self.steps[message["run"]].append(message["line"])
+                self.steps[message["run"]].append(step_from_line(message["line"]))
             case "run_over":
                 return self._hear_end(message["run"], message, now_s)
         return None

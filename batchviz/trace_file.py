@@ -12,7 +12,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -74,11 +74,11 @@ def join_lines(header: str, steps: Iterable[str]) -> str:
     return header[:-1] + ', "steps": [\n' + ",\n".join(steps) + "\n]}\n"
 
 
-def joined_trace(header: str, steps: Iterable[str], status: TraceStatus) -> Trace:
-    """A run in progress: what `header_line` and `step_line` said of it so far, with the status that it has now."""
+def joined_trace(header: str, steps: Sequence[StepSnapshot], status: TraceStatus) -> Trace:
+    """A run in progress: what `header_line` said of it, its steps so far, and the status that it has now."""
     plain = json.loads(header) | {"status": status}
-    (trace,) = traces_from_json(join_lines(json.dumps(plain), steps), name="the running trace")
-    return trace
+    (trace,) = traces_from_json(join_lines(json.dumps(plain), ()), name="the running trace")
+    return dataclasses.replace(trace, steps=tuple(steps))
 
 
 def step_from_line(line: str) -> StepSnapshot:

@@ -138,7 +138,7 @@ class Worker:
             job = self._jobs.get(job_id)
             if job is None:
                 return ()
-            steps_so_far = [list(lines) for lines in job.steps]
+            steps_so_far = [tuple(steps) for steps in job.steps]
             parts = list(zip(job.headers, steps_so_far, job.statuses, strict=True))
         return tuple(joined_trace(header, steps, status) for header, steps, status in parts)
 

@@ -15,7 +15,9 @@ from batchviz.run_log import anonymous
 from batchviz.runs import make_config
 from batchviz.scenario import Scenario, ScenarioRequest
 from batchviz.scheduler import Policy
+from batchviz.trace_file import step_line
 from batchviz.worker import ABANDONED_AFTER_S, Worker
+from tests.builders import scripted_trace
 from tests.test_worker import wait_for
 
 CONFIGS = [make_config(Policy.STATIC, 2), make_config(Policy.CONTINUOUS, 2)]
@@ -30,7 +32,7 @@ for line in sys.stdin:
     job = message["job"]
     if message["kind"] == "run":
         say(kind="headers", job=job, lines=["{}" for _ in message["configs"]])
-        say(kind="step", job=job, run=0, line="{}")
+        say(kind="step", job=job, run=0, line=sys.argv[1])
     elif message["kind"] == "cancel":
         say(kind="cancelled", job=job)
     elif message["kind"] == "add":
@@ -38,6 +40,10 @@ for line in sys.stdin:
             say(kind="run_over", job=job, run=run, status="complete")
         say(kind="done", job=job)
 """
+
+
+STEP = step_line(scripted_trace(Policy.STATIC, 2, (1, 1)).steps[0])
+COMMAND = (sys.executable, "-c", OBEDIENT_CHILD, STEP)
 
 
 def scenario_of(prompt: str, num_tokens: int = 10) -> Scenario:
@@ -59,7 +65,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def worker(clock: Clock) -> Iterator[Worker]:
-    worker = Worker(clock, command=(sys.executable, "-c", OBEDIENT_CHILD), limits=Limits(max_runs_per_viewer=5))
+    worker = Worker(clock, command=COMMAND, limits=Limits(max_runs_per_viewer=5))
     yield worker
     worker.close()
 
@@ -82,7 +88,7 @@ def test_one_viewers_five_runs_stand_behind_the_first_of_everybody_else(worker: 
 
 
 def test_a_viewer_has_one_live_run_at_a_time(clock: Clock) -> None:
-    worker = Worker(clock, command=(sys.executable, "-c", OBEDIENT_CHILD))
+    worker = Worker(clock, command=COMMAND)
     first = worker.submit(scenario_of("a"), CONFIGS, viewer="one")
     with pytest.raises(QueueFullError, match="you have a live run already; wait until it is over, or cancel it"):
         worker.submit(scenario_of("b"), CONFIGS, viewer="one")

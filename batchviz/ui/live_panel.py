@@ -70,12 +70,11 @@ def show_controls(source: Source, panes: Panes, bundle: str | None) -> None:
 def _stage(bundle: str | None, run_id: str | None) -> None:
     job_id = st.session_state.get(state.JOB)
     view = state.shared_worker().view(job_id, state.viewer()) if job_id is not None else None
-    traces = state.shared_worker().traces(job_id) if job_id is not None else ()
     if job_id is not None and (view is None or view.state.is_over):
-        _end(view, traces)
+        _end(view, state.shared_worker().traces(job_id))
         st.rerun(scope="app")
-    if view is not None and traces:
-        payload = playback(traces, version=view.version, live=True, run_id=state.live_run_id(view.id))
+    if view is not None and view.num_steps:
+        payload = _live_payload(view.id, view.version)
     else:
         payload = state.payload_of(bundle, run_id) if bundle is not None else playback(())
     show_player(
@@ -91,6 +90,13 @@ def _stage(bundle: str | None, run_id: str | None) -> None:
         _show_progress(view)
     elif bundle is None:
         st.info("These requests have no recorded answers yet. **Run it live** lets the model answer them.")
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def _live_payload(job_id: int, version: int) -> dict[str, Any]:
+    """The player's payload of a run that goes on; made once, however many look at it."""
+    traces = state.shared_worker().traces(job_id)
+    return playback(traces, version=version, live=True, run_id=state.live_run_id(job_id))
 
 
 def _painted() -> None:
