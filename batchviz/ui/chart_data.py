@@ -17,8 +17,7 @@ import streamlit as st
 from batchviz.export import series
 from batchviz.export.tables import Row, gantt_rows, metric_rows, request_rows, run_label, wait_rows
 from batchviz.trace import Trace
-from batchviz.trace_file import traces_from_json
-from batchviz.ui import charts, series_charts
+from batchviz.ui import charts, series_charts, state
 from batchviz.ui.charts import table_of
 
 MAX_BARS = 40  # requests that a bar each is drawn for
@@ -58,12 +57,12 @@ class Runs(TypedDict):
 @st.cache_data(max_entries=128, show_spinner=False)
 def drawings(bundle: str, chart: str) -> list[Drawing]:
     """What is drawn for this chart, side by side."""
-    return MAKERS[chart](traces_from_json(bundle))
+    return MAKERS[chart](state.traces_in(bundle))
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def runs(bundle: str) -> Runs:
-    traces = traces_from_json(bundle)
+    traces = state.traces_in(bundle)
     return Runs(
         labels=[run_label(pane, trace) for pane, trace in enumerate(traces)],
         longest=max((len(trace.steps) for trace in traces), default=0),
@@ -73,7 +72,7 @@ def runs(bundle: str) -> Runs:
 @st.cache_data(max_entries=128, show_spinner=False)
 def table(bundle: str, of: str) -> pa.Table:
     """One of `TABLES`."""
-    return pa.Table.from_pandas(pd.DataFrame(TABLES[of](traces_from_json(bundle))), preserve_index=False)
+    return pa.Table.from_pandas(pd.DataFrame(TABLES[of](state.traces_in(bundle))), preserve_index=False)
 
 
 def _drawing(spec: str, rows: list[Row], words: str, height: int, label: str = "", top: float = 0) -> Drawing:

@@ -14,7 +14,7 @@ import streamlit as st
 from batchviz.export.formats import FORMATS, Format
 from batchviz.link import MAX_OWN_CHARACTERS
 from batchviz.scenario import ScenarioError
-from batchviz.trace_file import MAX_FILE_BYTES, MAX_UNPACKED_BYTES, TraceError, traces_from_json
+from batchviz.trace_file import MAX_FILE_BYTES, MAX_UNPACKED_BYTES, TraceError
 from batchviz.ui import address, state
 from batchviz.ui.source import OWN, OWN_TRACES, WORKLOAD_CUT, Source, problems_of, scenario_text, take_file
 from batchviz.ui.words import WORDS
@@ -118,7 +118,7 @@ def _show_format(key: str, bundle: str, name: str, step: int | None) -> None:
 
 def _made(bundle: str, chosen: Format, step: int | None) -> bytes:
     """Made only when somebody wants it."""
-    return chosen.bytes_of(traces_from_json(bundle), step)
+    return chosen.bytes_of(state.traces_in(bundle), step)
 
 
 def _download(label: str, text: str | Callable[[], bytes], name: str, mime: str, word: str) -> None:

@@ -7,7 +7,8 @@ one row; what differs between panes waits behind a button.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import chain
 from types import MappingProxyType
 
 import streamlit as st
@@ -21,6 +22,7 @@ from batchviz.ui.words import WORDS
 SIDES = ("left", "right", "third")
 NOTHING = "nothing"  # in the third pane
 DEFAULT_BUDGET = 64  # tokens a step, chunked
+SETTINGS = "settings"  # bool: whether that button's box is open
 GROUP_TIMEOUT = "group_timeout"  # float: not a knob, kept from the scenario or the link
 POLICY_WORDS = MappingProxyType(
     {
@@ -101,7 +103,13 @@ def show_knobs(titles: dict[str, str], take_source: Callable[[], None], disabled
             help=f"{WORDS['policy']} {WORDS['static']} {WORDS['continuous']}",
         )
     columns[3].number_input("Slots", 1, MAX_SLOTS, key="slots", disabled=disabled, help=WORDS["slots"])
-    with columns[4].popover("Settings", icon=":material/tune:", width="stretch", disabled=disabled, key="settings"):
+    box = columns[4].popover(
+        "Settings", icon=":material/tune:", width="stretch", disabled=disabled, key=SETTINGS, on_change="rerun"
+    )
+    if not box.open:
+        _keep(("third", *chain(*map(_own_keys, SIDES))))
+        return
+    with box:
         _show_settings()
 
 
@@ -110,7 +118,7 @@ def _show_settings() -> None:
     st.selectbox("Third pane", _policies("third"), key="third", format_func=_policy_words, help=WORDS["policy"])
     for side in SIDES:
         if st.session_state[side] == NOTHING:
-            _keep(side)
+            _keep(_own_keys(side))
             continue
         st.markdown(f"**{side.capitalize()}**: {st.session_state[side]}")
         slots, prefill, budget, kv = st.columns(4, vertical_alignment="bottom")
@@ -143,9 +151,13 @@ def _show_settings() -> None:
         )
 
 
-def _keep(side: str) -> None:
-    """Settings of a pane that is not there, kept from being forgotten."""
-    for key in (f"slots_{side}", f"prefill_{side}", f"budget_{side}", f"kv_{side}"):
+def _own_keys(side: str) -> tuple[str, ...]:
+    return (f"slots_{side}", f"prefill_{side}", f"budget_{side}", f"kv_{side}")
+
+
+def _keep(keys: Iterable[str]) -> None:
+    """What widgets say that are not drawn now is kept from being forgotten."""
+    for key in keys:
         st.session_state[key] = st.session_state[key]
 
 

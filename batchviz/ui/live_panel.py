@@ -6,7 +6,6 @@ a second; the player keeps its place and its cursor, since it is the same elemen
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,7 +20,7 @@ from batchviz.scenario import ScenarioError
 from batchviz.trace import TraceStatus
 from batchviz.ui import address, chat, figures, files, state
 from batchviz.ui.player import show_player
-from batchviz.ui.prompts import Row, live_scenario, show_prompts
+from batchviz.ui.prompts import Row, keep_rows, live_scenario, show_prompts
 from batchviz.ui.source import Source
 from batchviz.ui.words import WORDS
 
@@ -31,7 +30,6 @@ WAITED = "waited"  # bool: the page waits for the player to be seen
 HAS_FIGURES = "has_figures"  # bool: whether there is anything to draw under the player
 LIVE_WORDS = "On the real model, on this server's processor. The first run gets the weights (93 MB)."
 NOTICE = "live_notice"  # str: what to say about the last live run
-ASKED = "asked"  # JSON text: [source, rows] of the last live run, since the table is forgotten while it goes on
 LIVE_SOURCE = "live_source"  # str: which source the live job was made from
 
 Panes = tuple[PaneChoice, ...]
@@ -62,7 +60,7 @@ def show_controls(source: Source, panes: Panes, bundle: str | None) -> None:
         notice = st.session_state.pop(NOTICE, None)
         if notice is not None:
             st.warning(state.plain(notice), icon=":material/info:")
-        rows = show_prompts(source, _asked_rows(source))
+        rows = show_prompts(source)
         if pressed:
             _start(source, rows, panes)
 
@@ -172,16 +170,11 @@ def _start(source: Source, rows: Sequence[Row], panes: Panes) -> None:
             chosen, configs, viewer=state.viewer(), is_chat=chat.is_on()
         )
         st.session_state[LIVE_SOURCE] = source.key
-        st.session_state[ASKED] = json.dumps([source.key, rows])
+        keep_rows(source, rows)
         chat.begin()
     except (ScenarioError, QueueFullError, ValueError) as error:
         st.session_state[NOTICE] = str(error)
     st.rerun()
-
-
-def _asked_rows(source: Source) -> list[Row] | None:
-    key, rows = json.loads(st.session_state.get(ASKED, "[null, null]"))
-    return rows if key == source.key else None
 
 
 def _words(view: JobView) -> str:

@@ -5,6 +5,7 @@ Owns: the table, what it says of the limits, and a scenario from its rows. Must 
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,39 +20,70 @@ from batchviz.ui.source import Source
 from batchviz.ui.words import WORDS
 
 Row = dict[str, Any]
+ASKED = "asked"  # JSON text: [source, rows] as they stood when the table was last put away: Streamlit forgets it then
+IN_TABLE = "in_table"  # the same, as they stand in the table now
+BOX = "box_prompts"
 
 
-def show_prompts(source: Source, asked: list[Row] | None) -> list[Row]:
-    """Draws the table, as it was `asked` last or with the scenario's own rows; the rows as they stand in it."""
+def show_prompts(source: Source) -> list[Row]:
+    """Draws the table once somebody opens it; the rows as they stand in it, or would."""
     scenario, limits = source.scenario, state.limits()
+    kept = _kept_rows(source)
+    rows = prompt_rows(scenario, limits) if kept is None else kept
+    box = st.expander("Change the prompts", key=BOX, on_change=_put_away)
+    if not box.open:
+        return rows
+    with box:
+        edited = _show_table(source, rows, limits)
+    st.session_state[IN_TABLE] = json.dumps([source.key, edited])
+    return edited
+
+
+def keep_rows(source: Source, rows: Sequence[Row]) -> None:
+    """They are in the table when it is drawn next."""
+    st.session_state[ASKED] = json.dumps([source.key, rows])
+
+
+def _put_away() -> None:
+    """The table was opened or closed."""
+    if not st.session_state[BOX] and IN_TABLE in st.session_state:
+        st.session_state[ASKED] = st.session_state[IN_TABLE]
+
+
+def _kept_rows(source: Source) -> list[Row] | None:
+    key, rows = json.loads(st.session_state.get(ASKED, "[null, null]"))
+    return rows if key == source.key else None
+
+
+def _show_table(source: Source, rows: list[Row], limits: Limits) -> list[Row]:
+    scenario = source.scenario
     unit = "second" if scenario.arrival_unit == "seconds" else "step"
-    with st.expander("Change the prompts"):
-        st.caption(
-            f"At most {limits.max_requests} requests, {limits.max_prompt_characters:,} characters each, and "
-            f"{limits.max_tokens} tokens of answer. The {unit} at which a request arrives is counted from 0, and is at most "
-            f"{limits.max_arrival}. {queue_words(limits)}"
-        )
-        edited = st.data_editor(
-            prompt_rows(scenario, limits) if asked is None else asked,
-            num_rows="dynamic",
-            hide_index=True,
-            key=f"prompts_{source.key}_{scenario.name}",
-            column_order=["request", "prompt", "max tokens", "arrives"],
-            column_config={
-                "request": st.column_config.TextColumn(
-                    "request", max_chars=MAX_ID_CHARACTERS, width="small", help=WORDS["request"]
-                ),
-                "prompt": st.column_config.TextColumn("prompt", max_chars=limits.max_prompt_characters, width="large"),
-                "max tokens": st.column_config.NumberColumn(min_value=1, max_value=limits.max_tokens, step=1),
-                "arrives": st.column_config.NumberColumn(
-                    f"arrives at {unit}",
-                    min_value=0,
-                    max_value=limits.max_arrival,
-                    step=1 if unit == "step" else 0.01,
-                    help=WORDS["arrival"],
-                ),
-            },
-        )
+    st.caption(
+        f"At most {limits.max_requests} requests, {limits.max_prompt_characters:,} characters each, and "
+        f"{limits.max_tokens} tokens of answer. The {unit} at which a request arrives is counted from 0, and is at most "
+        f"{limits.max_arrival}. {queue_words(limits)}"
+    )
+    edited = st.data_editor(
+        rows,
+        num_rows="dynamic",
+        hide_index=True,
+        key=f"prompts_{source.key}_{scenario.name}",
+        column_order=["request", "prompt", "max tokens", "arrives"],
+        column_config={
+            "request": st.column_config.TextColumn(
+                "request", max_chars=MAX_ID_CHARACTERS, width="small", help=WORDS["request"]
+            ),
+            "prompt": st.column_config.TextColumn("prompt", max_chars=limits.max_prompt_characters, width="large"),
+            "max tokens": st.column_config.NumberColumn(min_value=1, max_value=limits.max_tokens, step=1),
+            "arrives": st.column_config.NumberColumn(
+                f"arrives at {unit}",
+                min_value=0,
+                max_value=limits.max_arrival,
+                step=1 if unit == "step" else 0.01,
+                help=WORDS["arrival"],
+            ),
+        },
+    )
     return edited if isinstance(edited, list) else edited.to_dict("records")
 
 

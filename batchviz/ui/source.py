@@ -26,7 +26,7 @@ from batchviz.scenario import MAX_SLOTS, Scenario, ScenarioError, ScenarioReques
 from batchviz.scenario_file import dump_scenario, parse_scenario
 from batchviz.scheduler import Policy
 from batchviz.trace import ScenarioRecord, Trace, TraceStatus
-from batchviz.trace_file import TraceError, bundle_to_json, is_trace, traces_from_bytes, traces_from_json
+from batchviz.trace_file import TraceError, bundle_to_json, is_trace, traces_from_bytes
 from batchviz.ui import state
 from batchviz.workload_file import WORKLOAD_SUFFIXES, Cut, parse_workload
 
@@ -100,7 +100,7 @@ def _or_live(source: Source) -> Source:
 def usual_panes(source: Source) -> tuple[PaneChoice, ...]:
     """A trace's own panes; else the scenario's policies under its own settings."""
     if source.is_trace and source.tokens is not None:
-        panes = tuple(pane_of(trace.config) for trace in traces_from_json(source.tokens)[:MAX_PANES])
+        panes = tuple(pane_of(trace.config) for trace in state.traces_in(source.tokens)[:MAX_PANES])
         return panes if len(panes) > 1 or not is_whole(source) else (*panes, _counterpart(panes[0]))
     own = panes_from_text(PRESET_PANES.get(source.key, ""))
     if own:
@@ -127,7 +127,7 @@ def bundle_of(source: Source, panes: tuple[PaneChoice, ...]) -> str | None:
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def _rescheduled_text(tokens: str, panes: str) -> str:
-    recordings = traces_from_json(tokens)
+    recordings = state.traces_in(tokens)
     if not _is_whole(tokens):
         return bundle_to_json(recordings[:MAX_PANES])  # shown as it is
     capacity = recordings[0].config.slot_capacity
@@ -143,7 +143,7 @@ def _scripted_text(scenario: str, panes: str) -> str:
 @st.cache_data(max_entries=16, show_spinner=False)
 def problems_of(tokens: str) -> list[str]:
     """What in these traces breaks the rules of scheduling, one sentence each."""
-    return [problem for trace in traces_from_json(tokens) for problem in check_trace(trace)]
+    return [problem for trace in state.traces_in(tokens) for problem in check_trace(trace)]
 
 
 def is_whole(source: Source) -> bool:
@@ -153,7 +153,7 @@ def is_whole(source: Source) -> bool:
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def _is_whole(tokens: str) -> bool:
-    complete = all(trace.status is TraceStatus.COMPLETE for trace in traces_from_json(tokens))
+    complete = all(trace.status is TraceStatus.COMPLETE for trace in state.traces_in(tokens))
     return complete and not problems_of(tokens)
 
 
@@ -222,7 +222,7 @@ def _parsed(text: str) -> Scenario:
 @lru_cache(maxsize=16)
 def _scenario_in(tokens: str) -> Scenario:
     """What was asked of these traces; a page asks several times a run."""
-    return _scenario_of(traces_from_json(tokens)[0].scenario)
+    return _scenario_of(state.traces_in(tokens)[0].scenario)
 
 
 def _scenario_of(record: ScenarioRecord) -> Scenario:

@@ -10,6 +10,7 @@ import re
 import secrets
 import time
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import streamlit as st
@@ -59,10 +60,16 @@ def recording_text(preset: str) -> str:
     return bundle_to_json(load_recording(preset))
 
 
+@lru_cache(maxsize=12)
+def traces_in(bundle: str) -> tuple[Trace, ...]:
+    """The traces of this JSON text, which nobody changes. To read them takes long, and a page asks several times a run."""
+    return traces_from_json(bundle)
+
+
 @st.cache_data(max_entries=64, show_spinner=False)
 def payload_of(bundle: str, run_id: str | None = None) -> dict[str, Any]:
     """The player's payload of a bundle."""
-    return playback(traces_from_json(bundle), run_id=run_id)
+    return playback(traces_in(bundle), run_id=run_id)
 
 
 def is_painted() -> bool:

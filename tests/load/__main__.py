@@ -35,6 +35,7 @@ NUM_VIEWERS = 30
 ARRIVE_WITHIN_S = 10.0
 AT_REST_S = 25.0
 LIVE_S = 50.0
+TOGETHER_S = 20.0
 PAUSE_S = (5.0, 15.0)  # from one interaction of a viewer to the next: a person reads what changed
 SESSION_KEPT_S = 3
 LIMIT_S = 290.0
@@ -149,9 +150,19 @@ class Load:
                     kind, choice = dice.choice(list(deeds(reads).items()))
                     took_place = self.figures.live_s if self._live.is_set() else self.figures.at_rest_s
                     took_place.setdefault(kind, []).append(await dice.choice(choice)(viewer))
+                if not reads:
+                    await self._run_together(viewer)
         except (SessionFailedError, OSError, TimeoutError) as error:
             self.figures.failures.append(str(error) or type(error).__name__)
             self._enter()
+
+    async def _run_together(self, viewer: Viewer) -> None:
+        """Everybody presses the same button, and watches the one run that they share."""
+        await viewer.open_link(LINKS[-1])
+        self.figures.press_s.append(await viewer.run_live())
+        end = time.perf_counter() + TOGETHER_S
+        while time.perf_counter() < end and (took := await viewer.watch()) is not None:
+            self.figures.watch_s.append(took)
 
     def _first_answer(self) -> None:
         """What a browser asks for first, with the player in it: seen before Streamlit's script is read, let alone run."""
@@ -212,11 +223,15 @@ class Load:
 
 
 def yield_to_the_server(browser: str) -> None:
-    """The browsers draw on what the server leaves them: in a room each has a machine of its own."""
+    """The browsers draw on what the server leaves them: in a room each has a machine of its own.
+
+    Linux may schedule by sessions first (`autogroup`), and a browser has one of its own: then it is this that yields.
+    """
     for process in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.Error):
+        with contextlib.suppress(psutil.Error, OSError):
             if browser.split("-")[0] in process.name():
                 process.nice(LOWEST)
+                Path(f"/proc/{process.pid}/autogroup").write_text(str(LOWEST))
 
 
 async def main() -> int:

@@ -33,6 +33,8 @@ class Figures:
     whole_page_s: list[float] = field(default_factory=list)
     at_rest_s: dict[str, list[float]] = field(default_factory=dict)  # by kind of interaction, without a live run
     live_s: dict[str, list[float]] = field(default_factory=dict)  # and beside one
+    press_s: list[float] = field(default_factory=list)  # all ask for the same live run
+    watch_s: list[float] = field(default_factory=list)  # and watch it
     browser_paint_s: list[float] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     num_viewers: int = 0
@@ -89,6 +91,8 @@ def report(figures: Figures) -> str:
         *_by_kind(figures.at_rest_s),
         f"interactions beside a live run   {_seconds(together(figures.live_s))}",
         *_by_kind(figures.live_s),
+        f"all press Run it live            {_seconds(figures.press_s)}",
+        f"all watch that run               {_seconds(figures.watch_s)}",
         f"player seen in a real browser    {', '.join(f'{s:.2f} s' for s in figures.browser_paint_s) or 'no browser'}",
         f"processor                        server {figures.server_cpu:.2f} cores; load average "
         + " → ".join(f"{load:.1f}" for load in figures.load_average),

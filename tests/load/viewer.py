@@ -22,7 +22,7 @@ from websockets.asyncio.client import ClientConnection, connect
 AGENT = "Mozilla/5.0 (batchviz load)"  # with one the page waits for the player to be painted, as for any browser
 PATIENCE_S = 60.0
 PLAYER, LESSON = ("bidi_component", "-player"), ("bidi_component", "-lesson_view")  # the kind, and how the id ends
-SLOTS, CHART = ("number_input", "-slots"), ("button_group", "-chart")
+SLOTS, CHART, RUN_LIVE = ("number_input", "-slots"), ("button_group", "-chart"), ("button", "-run_live")
 DRAWN_CHART = "vega_lite_chart"
 WHOLE, FRAGMENT = "FINISHED_SUCCESSFULLY", "FINISHED_FRAGMENT_RUN_SUCCESSFULLY"
 
@@ -43,6 +43,9 @@ class Viewer:
         self._query = ""
         self._page = ""
         self._widgets: dict[tuple[str, str], str] = {}  # kind and id -> the fragment that it is in, "" if in none
+        self._poll: tuple[str, float] | None = (
+            None  # the part of the page that is to be drawn every so often, and how often
+        )
         self._drawn: Counter[str] = Counter()  # kinds of elements since the last request
         self.num_bytes = 0
 
@@ -112,6 +115,23 @@ class Viewer:
         self._query = query
         return await self._run()
 
+    async def run_live(self) -> float:
+        """Seconds until the page says that a live run is queued, or goes on."""
+        button = self._put(self._ids(RUN_LIVE)[0])
+        button.trigger_value = True
+        took = await self._run(forgets=button.id)
+        if self._poll is None:
+            raise SessionFailedError("the page does not follow a live run")
+        return took
+
+    async def watch(self) -> float | None:
+        """Waits as long as the page asks, then looks at the live run again: the seconds which that took; None once it is over."""
+        if self._poll is None:
+            return None
+        fragment, interval = self._poll
+        await asyncio.sleep(interval)
+        return await self._run(fragment)
+
     async def open_lesson(self, lesson: str) -> float:
         """Seconds until a lesson is drawn, from any page."""
         self._values, self._query, self._page = {}, f"lesson={lesson}", "learn"
@@ -137,8 +157,11 @@ class Viewer:
     def _put(self, widget: str) -> WidgetState:
         return self._values.setdefault(widget, WidgetState(id=widget))
 
-    async def _run(self, fragment: str = "") -> float:
-        """Asks for a run of the script, or of one part of it, and waits until it, or the run that took its place, is through."""
+    async def _run(self, fragment: str = "", forgets: str = "") -> float:
+        """Asks for a run of the script, or of one part of it, and waits until it, or the run that took its place, is through.
+
+        A widget that it `forgets` is a button: pressed once.
+        """
         assert self._socket is not None
         message = BackMsg()
         message.rerun_script.query_string = self._query
@@ -146,7 +169,9 @@ class Viewer:
         message.rerun_script.fragment_id = fragment
         message.rerun_script.context_info.url = self._url
         message.rerun_script.widget_states.widgets.extend(self._values.values())
+        self._values.pop(forgets, None)
         self._drawn.clear()
+        self._poll = None if not fragment else self._poll
         began = time.perf_counter()
         await self._socket.send(message.SerializeToString())
         problem = await asyncio.wait_for(self._finished.get(), PATIENCE_S)
@@ -163,6 +188,10 @@ class Viewer:
                 problem = self._take(message) or problem
             elif message.WhichOneof("type") == "page_info_changed":
                 self._query = message.page_info_changed.query_string  # the address bar: a browser says it from now on
+            elif message.WhichOneof("type") == "auto_rerun":
+                self._poll = (message.auto_rerun.fragment_id, message.auto_rerun.interval)
+            elif message.WhichOneof("type") == "stop_auto_rerun":
+                self._poll = None
             elif message.WhichOneof("type") == "script_finished":
                 finished = ForwardMsg.ScriptFinishedStatus.Name(message.script_finished)
                 if finished in (WHOLE, FRAGMENT):

@@ -48,8 +48,9 @@ def warnings(page: AppTest) -> str:
     return " ".join(warning.value for warning in page.warning).replace("\\", "")
 
 
-def with_share_open(page: AppTest) -> AppTest:
-    page.session_state["share_box"] = True
+def with_open(page: AppTest, *boxes: str) -> AppTest:
+    for box in boxes:
+        page.session_state[box] = True
     page.run()
     assert not page.exception
     return page
@@ -77,6 +78,7 @@ def test_a_link_opens_its_preset_panes_chart_and_step() -> None:
         ("continuous", 4),
     ]
     assert page.selectbox(key="preset").value == "eight-chats"
+    with_open(page, "settings")
     assert page.selectbox(key="prefill_third").value == "chunked"
     assert page.number_input(key="budget_third").value == 16
     assert page.number_input(key="kv_third").value == 900
@@ -102,7 +104,7 @@ def test_garbage_in_a_link_falls_back_quietly(params: dict[str, str]) -> None:
 
 
 def test_a_turned_knob_is_in_the_address_and_opens_again() -> None:
-    page = opened()
+    page = with_open(opened(), "settings")
     page.selectbox(key="third").select("sequential").run()
     page.number_input(key="slots").set_value(2).run()
     assert query(page) == {"panes": "static-2,continuous-2,sequential-1"}
@@ -124,7 +126,7 @@ def test_going_back_in_the_browser_turns_the_knobs_back() -> None:
 
 
 def test_the_link_says_where_the_player_rests() -> None:
-    page = with_share_open(opened_at(step="31"))
+    page = with_open(opened_at(step="31"), "share_box")
     assert "step=31" in page.code[0].value
 
 
@@ -132,18 +134,28 @@ def test_links_files_and_long_tables_are_made_once_somebody_opens_them() -> None
     page = opened()
     assert not page.code
     assert not page.get("download_button")
-    assert len(page.dataframe) == 2  # the prompts and the figures
-    assert len(with_share_open(page).get("download_button")) > 5
-    page.session_state["box_series"] = page.session_state["box_requests"] = True
-    page.run()
-    _, steps, figures, requests = (frame.value for frame in page.dataframe)
+    assert len(page.dataframe) == 1  # the figures
+    assert len(with_open(page, "share_box").get("download_button")) > 5
+    with_open(page, "box_prompts", "box_series", "box_requests")
+    prompts, steps, figures, requests = (frame.value for frame in page.dataframe)
     assert list(requests["answer"][:1]) == ["No."]
+    assert list(prompts["prompt"]) == list(requests["prompt"][:8])
     assert "figure" in figures
     assert "step" in steps
 
 
+def test_what_settings_say_holds_while_their_box_is_closed() -> None:
+    page = with_open(opened(), "settings")
+    page.number_input(key="slots_left").set_value(2).run()
+    page.session_state["settings"] = False
+    page.run()
+    page.number_input(key="slots").set_value(6).run()
+    assert query(page) == {"panes": "static-2,continuous-6"}
+    assert with_open(page, "settings").number_input(key="slots_left").value == 2
+
+
 def test_each_pane_has_its_own_slots_prefill_and_budgets() -> None:
-    page = opened()
+    page = with_open(opened(), "settings")
     page.selectbox(key="left").select("continuous").run()
     page.number_input(key="slots_left").set_value(2).run()
     page.selectbox(key="prefill_right").select("chunked").run()
@@ -187,7 +199,7 @@ def test_a_recorded_trace_is_shown_as_it_is_and_scheduled_anew() -> None:
     assert not page.warning
     page.number_input(key="slots").set_value(8).run()
     assert [(slots, steps) for _, slots, steps in panes_of(page)] == [(8, 200), (8, 200)]
-    assert "travels as a file" in captions(with_share_open(page))
+    assert "travels as a file" in captions(with_open(page, "share_box"))
 
 
 def test_a_lone_trace_is_held_against_the_other_way_to_batch() -> None:
@@ -285,7 +297,7 @@ def test_a_live_run_is_shared_with_the_requests_that_were_run() -> None:
     ]
     page.session_state["live_bundle"] = bundle_to_json(live)
     page.session_state["live_run"], page.session_state["live_for"] = "live-1", "four-slots"
-    with_share_open(page)
+    with_open(page, "share_box")
     assert "A live run travels as a file" in captions(page)
     assert not page.code  # no link
 

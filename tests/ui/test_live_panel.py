@@ -56,6 +56,8 @@ def test_limits_are_said_before_they_are_hit(monkeypatch: pytest.MonkeyPatch) ->
     assert queue_words(Limits(max_runs_per_viewer=3)).startswith("Each viewer has 3 live runs at a time")
     monkeypatch.setattr(state, "limits", lambda: Limits(max_tokens=77, max_requests=9, max_prompt_characters=1_234))
     page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+    page.session_state["box_prompts"] = True
+    page.run()
     assert "At most 9 requests, 1,234 characters each, and 77 tokens of answer" in captions(page)
 
 

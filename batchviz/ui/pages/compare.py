@@ -11,7 +11,6 @@ import streamlit as st
 from batchviz.engine import EngineLimitError
 from batchviz.phrases import exactness
 from batchviz.trace import RunnerKind, Seconds, Trace
-from batchviz.trace_file import traces_from_json
 from batchviz.ui import address, figures, files, knobs, state
 from batchviz.ui.live_panel import HAS_FIGURES, live_is_on, show_controls, stage, wait_for_player
 from batchviz.ui.source import Source, bundle_of, is_whole, source_titles, usual_panes
@@ -70,7 +69,7 @@ def _bundle(source: Source) -> tuple[str | None, str | None]:
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def _provenance_of(bundle: str) -> str:
-    return provenance(traces_from_json(bundle))
+    return provenance(state.traces_in(bundle))
 
 
 def provenance(traces: tuple[Trace, ...]) -> str:

@@ -10,7 +10,6 @@ import streamlit as st
 from batchviz.export.tables import METRIC_LINES, metric_rows, run_label
 from batchviz.phrases import exactness
 from batchviz.trace import Origin, RunnerKind, Seconds, Trace
-from batchviz.trace_file import traces_from_json
 from batchviz.ui import address, state
 from batchviz.ui.source import bundle_of
 from batchviz.ui.theme import page_style
@@ -23,7 +22,7 @@ def what_is_real_page() -> None:
     address.leave_view()
     source, panes = address.kept()
     bundle = bundle_of(source, panes)
-    traces = traces_from_json(bundle) if bundle is not None else ()
+    traces = state.traces_in(bundle) if bundle is not None else ()
     st.markdown("### What is real here")
     st.markdown(
         "Everything on the first page is read from a *trace*: what an engine did, step by step, written down while it "
