@@ -1,11 +1,11 @@
-"""Does a batch change an answer on this machine? Asked of the loaded model, once, in about a second.
+"""Does a batch change an answer on this machine? Asked of the loaded model, once, in the time of four steps: under a second.
 
 Owns: the question and the sentence that answers it. Must not know: how a model is loaded, what a trace is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -16,8 +16,9 @@ from batchviz.scheduler import ScheduledSequence
 
 CAPACITY = 512
 NUM_PROMPT_TOKENS = 24
-NUM_DECODED = 1
-SLOT = 2  # of the batch; its neighbours are 0, 1 and 3
+WHOLE, PIECES = 2, 3  # slots of the batch: the request with its prompt at once, and in two pieces
+NUM_SLOTS, NUM_STEPS = 5, 2
+
 CHANGED = "On this machine a batch changes logits (by up to {difference:.1g}); near ties may be decided otherwise."
 SAME_BUT_PIECES = "A request has the same logits alone and in a batch, to the bit, but not with its prompt in pieces."
 SAME = "A request has the same logits alone, in a batch, and with its prompt in pieces, to the bit."
@@ -31,38 +32,55 @@ class Exactness(NamedTuple):
 
 
 def check_exactness(make_runner: Callable[[int, int], TorchRunner], vocab_size: int) -> Exactness:
-    """Runs one request alone, beside neighbours, and with its prompt in two pieces; compares every logit with ==.
+    """Runs one request alone, and twice in one batch: its prompt at once, and in two pieces; compares every logit with ==.
+
+    The last piece is one token that looks back at what the first left in the cache, so nothing needs to follow it.
 
     `make_runner` takes the number of slots and their capacity. What a model raises that cannot be batched goes through.
     """
     prompt = tuple((7 + 31 * index) % vocab_size for index in range(NUM_PROMPT_TOKENS))
-    alone = _logits(make_runner(1, CAPACITY), prompt, 0, pieces=(NUM_PROMPT_TOKENS,), beside=False)
-    batched = _logits(make_runner(4, CAPACITY), prompt, SLOT, pieces=(NUM_PROMPT_TOKENS,), beside=True)
-    pieces = _logits(make_runner(4, CAPACITY), prompt, SLOT, pieces=(NUM_PROMPT_TOKENS - 1, 1), beside=True)
+    whole, pieces = (NUM_PROMPT_TOKENS,), (NUM_PROMPT_TOKENS - 1, 1)
+    (alone,) = _logits(make_runner(1, CAPACITY), [_request(0, prompt, whole)])
+    together = [_request(WHOLE, prompt, whole), _request(PIECES, prompt, pieces)[:NUM_STEPS]]
+    batched, in_pieces = _logits(make_runner(NUM_SLOTS, CAPACITY), together, _neighbours(prompt))
     if not torch.equal(alone, batched):
         difference = (alone.float() - batched.float()).abs().max().item()
         return Exactness(False, CHANGED.format(difference=difference))
-    return Exactness(True, SAME if torch.equal(alone, pieces) else SAME_BUT_PIECES)
+    return Exactness(True, SAME if torch.equal(alone[:1], in_pieces) else SAME_BUT_PIECES)
+
+
+def _request(slot: int, prompt: tuple[int, ...], pieces: tuple[int, ...]) -> list[ScheduledSequence]:
+    """What is fed step by step: the prompt in these pieces, and one token after it."""
+    works, position = [], 0
+    for number, length in enumerate(pieces):
+        works.append(_work(slot, prompt[position : position + length], position, True, number == len(pieces) - 1))
+        position += length
+    return [*works, _work(slot, prompt[:1], position, False, True)]
+
+
+def _neighbours(prompt: tuple[int, ...]) -> list[list[ScheduledSequence]]:
+    """Two that are far on (that their caches are blank is all the same to us), and one that reads a prompt."""
+    return [
+        [_work(0, prompt[:1], 40 + step, False, True) for step in range(NUM_STEPS)],
+        [_work(1, prompt[1:2], 400 + step, False, True) for step in range(NUM_STEPS)],
+        [_work(4, prompt[:5], 5 * step, True, True) for step in range(NUM_STEPS)],
+    ]
 
 
 def _logits(
-    runner: TorchRunner, prompt: tuple[int, ...], slot: int, *, pieces: tuple[int, ...], beside: bool
-) -> torch.Tensor:
-    """The logits after the prompt and after each of a few tokens that follow, [1 + NUM_DECODED, vocab]."""
-    rows: list[torch.Tensor] = []
-    tokens = prompt + prompt[:NUM_DECODED]
-    position = 0
-    for index, length in enumerate((*pieces, *[1] * NUM_DECODED)):
-        is_prefill, samples = index < len(pieces), index >= len(pieces) - 1
-        works = [_work(slot, tokens[position : position + length], position, is_prefill, samples)]
-        if beside:  # 0 and 1 are far on (that their caches are blank is all the same to us), 3 reads a prompt
-            far_on = [_work(0, prompt[:1], 40 + index, False, True), _work(1, prompt[1:2], 400 + index, False, True)]
-            works = [*far_on, *works, _work(3, prompt[:5], 5 * index, True, True)]
+    runner: TorchRunner,
+    requests: Sequence[Sequence[ScheduledSequence]],
+    neighbours: Sequence[Sequence[ScheduledSequence]] = (),
+) -> list[torch.Tensor]:
+    """Each request's logits after its prompt, and after the token that follows if one does: [1 or 2, vocab]."""
+    found: dict[int, list[torch.Tensor]] = {request[0].slot: [] for request in requests}
+    for number in range(max(map(len, requests))):
+        works = [request[number] for request in (*neighbours, *requests) if number < len(request)]
         step = runner.pack(tuple(works))
-        logits = runner.forward(step)
-        rows += [logits[row] for row, work in enumerate(step.sampling) if work.slot == slot]
-        position += length
-    return torch.stack(rows)
+        for work, row in zip(step.sampling, runner.forward(step), strict=True):
+            if work.slot in found:
+                found[work.slot].append(row)
+    return [torch.stack(rows) for rows in found.values()]
 
 
 def _work(slot: int, token_ids: tuple[int, ...], start: int, is_prefill: bool, samples: bool) -> ScheduledSequence:

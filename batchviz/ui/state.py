@@ -60,7 +60,7 @@ def recording_text(preset: str) -> str:
     return bundle_to_json(load_recording(preset))
 
 
-@lru_cache(maxsize=12)
+@lru_cache(maxsize=8)
 def traces_in(bundle: str) -> tuple[Trace, ...]:
     """The traces of this JSON text, which nobody changes. To read them takes long, and a page asks several times a run."""
     return traces_from_json(bundle)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import pytest
 import torch
 
 from batchviz.engine import Engine
 from batchviz.model.load import LoadedModel
+from batchviz.model.runner import PackedStep, TorchRunner
+from batchviz.model.self_check import PIECES, SAME_BUT_PIECES, Exactness, check_exactness
 from batchviz.request import Request
 from batchviz.scheduler import Policy
 from tests.model.tiny import WatchedRunner, prompt_of, request, run, same_bits, tokens_of, watch, work
@@ -33,6 +36,31 @@ def alone(tiny: LoadedModel) -> tuple[WatchedRunner, dict[str, list[int]]]:
 def test_the_self_check_holds_here_and_is_in_the_record(tiny: LoadedModel) -> None:
     assert tiny.record.exact is True
     assert "to the bit" in tiny.record.exact_note
+
+
+def test_the_self_check_sees_what_a_batch_and_what_pieces_change(tiny: LoadedModel) -> None:
+    def checked(changes: Callable[[PackedStep, int], bool]) -> Exactness:
+        def make_runner(num_slots: int, capacity: int) -> TorchRunner:
+            runner = tiny.make_runner(num_slots, capacity, float)
+            forward = runner.forward
+
+            def changed(step: PackedStep) -> torch.Tensor:
+                logits = forward(step).clone()
+                rows = [row for row in range(len(step.sampling)) if changes(step, row)]
+                logits[rows, 0] += 0.5
+                return logits
+
+            runner.forward = changed  # type: ignore[method-assign]
+            return runner
+
+        return check_exactness(make_runner, tiny.vocab_size)
+
+    assert checked(lambda step, row: False).exact
+    in_batch = checked(lambda step, row: len(step.sampling) > 1)
+    assert not in_batch.exact
+    assert "a batch changes logits (by up to 0.5)" in in_batch.note
+    in_pieces = checked(lambda step, row: step.sampling[row].slot == PIECES)
+    assert in_pieces == Exactness(True, SAME_BUT_PIECES)
 
 
 def test_the_requests_are_told_apart_by_their_answers(alone: tuple[WatchedRunner, dict[str, list[int]]]) -> None:

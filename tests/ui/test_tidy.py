@@ -5,11 +5,16 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+import tomllib
+from pathlib import Path
 
 import pytest
 
 from batchviz.ui import tidy
 from batchviz.ui.tidy import Tidier
+from tests.test_worker import wait_for
+
+ROOT = Path(__file__).parent.parent.parent
 
 
 def test_many_who_leave_together_are_tidied_up_after_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,6 +29,11 @@ def test_many_who_leave_together_are_tidied_up_after_once(monkeypatch: pytest.Mo
     assert gave_back[0] >= asked_s + 0.1
     tidier.ask()  # and who leaves later is not forgotten
     wait_for(lambda: tidier.num_done == 2)
+
+
+def test_streamlit_makes_no_whole_collection_after_every_run() -> None:
+    config = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
+    assert config["runner"]["postScriptGC"] is False
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="resident memory is read from /proc")
@@ -57,11 +67,3 @@ print(*(name in sys.modules for name in ("batchviz.ui.pages.compare", "batchviz.
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout.split() == ["True", "True", "True", "True", "False"]
-
-
-def wait_for(is_so: object, patience_s: float = 5.0) -> None:
-    assert callable(is_so)
-    end = time.monotonic() + patience_s
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.01)
