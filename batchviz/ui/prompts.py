@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
+from zlib import crc32
 
 import streamlit as st
 
@@ -20,28 +21,29 @@ from batchviz.ui.source import Source
 from batchviz.ui.words import WORDS
 
 Row = dict[str, Any]
-ASKED = "asked"  # JSON text: [source, rows] as they stood when the table was last put away: Streamlit forgets it then
+ASKED = "asked"  # JSON text: [rows of the scenario, rows as they stood when the table was last put away]: Streamlit forgets it
 IN_TABLE = "in_table"  # the same, as they stand in the table now
 BOX = "box_prompts"
 
 
 def show_prompts(source: Source) -> list[Row]:
     """Draws the table once somebody opens it; the rows as they stand in it, or would."""
-    scenario, limits = source.scenario, state.limits()
-    kept = _kept_rows(source)
-    rows = prompt_rows(scenario, limits) if kept is None else kept
+    limits = state.limits()
+    own = prompt_rows(source.scenario, limits)
+    of, kept = json.loads(st.session_state.get(ASKED, "[null, null]"))
+    rows: list[Row] = kept if of == own else own  # what was asked of another scenario is not asked of this one
     box = st.expander("Change the prompts", key=BOX, on_change=_put_away)
     if not box.open:
         return rows
     with box:
-        edited = _show_table(source, rows, limits)
-    st.session_state[IN_TABLE] = json.dumps([source.key, edited])
+        edited = _show_table(source.scenario, rows, limits)
+    st.session_state[IN_TABLE] = json.dumps([own, edited])
     return edited
 
 
 def keep_rows(source: Source, rows: Sequence[Row]) -> None:
     """They are in the table when it is drawn next."""
-    st.session_state[ASKED] = json.dumps([source.key, rows])
+    st.session_state[ASKED] = json.dumps([prompt_rows(source.scenario, state.limits()), rows])
 
 
 def _put_away() -> None:
@@ -50,13 +52,7 @@ def _put_away() -> None:
         st.session_state[ASKED] = st.session_state[IN_TABLE]
 
 
-def _kept_rows(source: Source) -> list[Row] | None:
-    key, rows = json.loads(st.session_state.get(ASKED, "[null, null]"))
-    return rows if key == source.key else None
-
-
-def _show_table(source: Source, rows: list[Row], limits: Limits) -> list[Row]:
-    scenario = source.scenario
+def _show_table(scenario: Scenario, rows: list[Row], limits: Limits) -> list[Row]:
     unit = "second" if scenario.arrival_unit == "seconds" else "step"
     st.caption(
         f"At most {limits.max_requests} requests, {limits.max_prompt_characters:,} characters each, and "
@@ -67,7 +63,7 @@ def _show_table(source: Source, rows: list[Row], limits: Limits) -> list[Row]:
         rows,
         num_rows="dynamic",
         hide_index=True,
-        key=f"prompts_{source.key}_{scenario.name}",
+        key=f"prompts_{crc32(json.dumps(rows).encode())}",  # changes belong to the rows that they were made to
         column_order=["request", "prompt", "max tokens", "arrives"],
         column_config={
             "request": st.column_config.TextColumn(

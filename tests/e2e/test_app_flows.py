@@ -172,6 +172,37 @@ def test_a_scenario_goes_out_and_comes_in_again(page: Page, server: Server, tmp_
     expect(page.get_by_text("No model: lengths only")).to_be_visible()
 
 
+def test_a_changed_prompt_is_kept_while_its_table_is_closed(page: Page, server: Server) -> None:
+    open_at(page, server, "/?play=0")
+    page.get_by_text("Change the prompts").click()
+    table = page.locator("[data-testid='stDataFrame']:visible").first
+    cells = table.locator("[role=gridcell]")
+    expect(cells.filter(has_text="Name three primary colors.")).to_be_attached()
+    table.scroll_into_view_if_needed()
+    settled(page)
+    cell = page.locator("#portal textarea")
+    for _ in range(10):  # the table is a canvas, and deaf while it is laid out
+        table.click(position={"x": 300, "y": 52})  # the first prompt
+        page.wait_for_timeout(300)
+        page.keyboard.press("Enter")
+        page.wait_for_timeout(300)
+        if cell.is_visible():
+            break
+    page.keyboard.press("ControlOrMeta+a")
+    page.keyboard.type("Name a fish.")
+    page.wait_for_timeout(400)  # nobody types and presses in the same millisecond; its editor needs some
+    page.keyboard.press("Enter")
+    expect(cells.filter(has_text="Name a fish.")).to_be_attached()
+    settled(page)
+    page.get_by_text("Change the prompts").click()
+    expect(page.locator("[data-testid='stDataFrame']:visible")).to_have_count(1)  # the figures
+    page.get_by_text("Change the prompts").click()
+    expect(cells.filter(has_text="Name a fish.")).to_be_attached()
+    page.get_by_role("combobox", name="Preset").click()
+    page.get_by_role("option", name="Few users").click()
+    expect(cells.filter(has_text="Name a fish.")).to_have_count(0)
+
+
 def test_a_bad_file_gets_one_calm_sentence(page: Page, server: Server, tmp_path: Path) -> None:
     bad = tmp_path / "bad.json"
     bad.write_text(json.dumps({"requests": [{"id": "<img src=x onerror=alert(1)>", "prompt": "", "max_tokens": 3}]}))
