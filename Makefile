@@ -3,6 +3,7 @@
 # make offline  gathers all that laptops without a network need: FOLDER=/media/stick PLATFORMS="linux macos windows"
 # make bench  measures this engine beside others and writes the README's table
 # make record records the shipped runs anew, make golden writes the golden traces anew, make picture the README's picture
+# make audit  asks PyPI whether anything is known against the packages that the app needs
 # make load  thirty viewers and a live run on this machine, make soak  the same again and again; five minutes each, see LOAD.md
 PYTHON ?= python3
 VENV   := .venv
@@ -13,7 +14,7 @@ TORCH_CPU  := https://download.pytorch.org/whl/cpu
 FOLDER     ?= batchviz-offline
 PLATFORMS  ?=
 
-.PHONY: run serve doctor offline test lint types unit fetch bench load soak record golden picture clean
+.PHONY: run serve doctor offline test lint types unit fetch bench audit load soak record golden picture clean
 .DELETE_ON_ERROR:
 
 run: $(PAGE_READY) fetch
@@ -49,6 +50,13 @@ fetch: $(PAGE_READY)
 # llama.cpp takes part if llama-cpp-python is installed in .venv; needs a machine that does nothing else for ten minutes.
 bench: $(PAGE_READY) fetch
 	$(BIN)/python -m batchviz bench --slots 1,8,32 --peers generate,generate_batch,llama_cpp --into README.md
+
+audit: $(VENV)/audit/bin/pip-audit
+	$< --strict --no-deps --disable-pip --progress-spinner off --requirement requirements.txt
+
+$(VENV)/audit/bin/pip-audit: | $(VENV)/bin/python
+	$(PYTHON) -m venv $(VENV)/audit
+	$(VENV)/audit/bin/python -m pip install --disable-pip-version-check -q pip-audit==2.10.1
 
 load: $(TEST_READY) fetch
 	$(BIN)/python -m tests.load
