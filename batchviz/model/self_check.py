@@ -39,9 +39,8 @@ def check_exactness(make_runner: Callable[[int, int], TorchRunner], vocab_size: 
     `make_runner` takes the number of slots and their capacity. What a model raises that cannot be batched goes through.
     """
     prompt = tuple((7 + 31 * index) % vocab_size for index in range(NUM_PROMPT_TOKENS))
-    whole, pieces = (NUM_PROMPT_TOKENS,), (NUM_PROMPT_TOKENS - 1, 1)
-    (alone,) = _logits(make_runner(1, CAPACITY), [_request(0, prompt, whole)])
-    together = [_request(WHOLE, prompt, whole), _request(PIECES, prompt, pieces)[:NUM_STEPS]]
+    (alone,) = _logits(make_runner(1, CAPACITY), [_at_once(0, prompt)])
+    together = [_at_once(WHOLE, prompt), _in_pieces(PIECES, prompt)]
     batched, in_pieces = _logits(make_runner(NUM_SLOTS, CAPACITY), together, _neighbours(prompt))
     if not torch.equal(alone, batched):
         difference = (alone.float() - batched.float()).abs().max().item()
@@ -49,13 +48,14 @@ def check_exactness(make_runner: Callable[[int, int], TorchRunner], vocab_size: 
     return Exactness(True, SAME if torch.equal(alone[:1], in_pieces) else SAME_BUT_PIECES)
 
 
-def _request(slot: int, prompt: tuple[int, ...], pieces: tuple[int, ...]) -> list[ScheduledSequence]:
-    """What is fed step by step: the prompt in these pieces, and one token after it."""
-    works, position = [], 0
-    for number, length in enumerate(pieces):
-        works.append(_work(slot, prompt[position : position + length], position, True, number == len(pieces) - 1))
-        position += length
-    return [*works, _work(slot, prompt[:1], position, False, True)]
+def _at_once(slot: int, prompt: tuple[int, ...]) -> list[ScheduledSequence]:
+    """The prompt, and in the next step one token after it."""
+    return [_work(slot, prompt, 0, True, True), _work(slot, prompt[:1], len(prompt), False, True)]
+
+
+def _in_pieces(slot: int, prompt: tuple[int, ...]) -> list[ScheduledSequence]:
+    """The prompt but for its last token, and in the next step that."""
+    return [_work(slot, prompt[:-1], 0, True, False), _work(slot, prompt[-1:], len(prompt) - 1, True, True)]
 
 
 def _neighbours(prompt: tuple[int, ...]) -> list[list[ScheduledSequence]]:
@@ -74,9 +74,8 @@ def _logits(
 ) -> list[torch.Tensor]:
     """Each request's logits after its prompt, and after the token that follows if one does: [1 or 2, vocab]."""
     found: dict[int, list[torch.Tensor]] = {request[0].slot: [] for request in requests}
-    for number in range(max(map(len, requests))):
-        works = [request[number] for request in (*neighbours, *requests) if number < len(request)]
-        step = runner.pack(tuple(works))
+    for works in zip(*neighbours, *requests, strict=True):
+        step = runner.pack(works)
         for work, row in zip(step.sampling, runner.forward(step), strict=True):
             if work.slot in found:
                 found[work.slot].append(row)

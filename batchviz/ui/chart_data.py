@@ -1,7 +1,7 @@
 """What each chart shows, as data that a cache can hold: a table, its size, and the same in words.
 
 Owns: `Drawing`s of a chart and the tables of figures, worked out once for each bundle of runs. Must not know: layout, widgets,
-specs, where the player rests. Tables are kept as the browser takes them: to turn rows into that is most of the work.
+where the player rests. Tables are kept as the browser takes them: to turn rows into that is most of the work.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import TypedDict
 
-import pandas as pd
 import pyarrow as pa
 import streamlit as st
 
@@ -21,15 +20,15 @@ from batchviz.ui import charts, series_charts, state
 from batchviz.ui.charts import table_of
 
 MAX_BARS = 40  # requests that a bar each is drawn for
-COLUMNS = MappingProxyType(
+SPECS = MappingProxyType(  # and the columns that each of them names
     {
-        "requests": charts.GANTT_COLUMNS,
-        "slots": series_charts.PHASE_COLUMNS,
-        "queue": series_charts.QUEUE_COLUMNS,
-        "tokens": series_charts.TOKEN_COLUMNS,
-        "kv-memory": series_charts.KV_COLUMNS,
-        "share": series_charts.SHARE_COLUMNS,
-        "waits": charts.WAIT_COLUMNS,
+        "requests": (charts.gantt_spec, charts.GANTT_COLUMNS),
+        "slots": (series_charts.phases_spec, series_charts.PHASE_COLUMNS),
+        "queue": (series_charts.queue_spec, series_charts.QUEUE_COLUMNS),
+        "tokens": (series_charts.tokens_spec, series_charts.TOKEN_COLUMNS),
+        "kv-memory": (series_charts.kv_spec, series_charts.KV_COLUMNS),
+        "share": (series_charts.share_spec, series_charts.SHARE_COLUMNS),
+        "waits": (charts.waits_spec, charts.WAIT_COLUMNS),
     }
 )
 TABLES = MappingProxyType({"steps": series.step_rows, "metrics": metric_rows, "requests": request_rows})
@@ -37,7 +36,7 @@ Traces = tuple[Trace, ...]
 
 
 class Drawing(TypedDict):
-    """One chart to draw: `spec` names it in figures.py, `label` is the run it is of, empty if it shows them all."""
+    """One chart to draw: `spec` is its key in `SPECS`, `label` is the run it is of, empty if it shows them all."""
 
     spec: str
     label: str
@@ -72,11 +71,12 @@ def runs(bundle: str) -> Runs:
 @st.cache_data(max_entries=128, show_spinner=False)
 def table(bundle: str, of: str) -> pa.Table:
     """One of `TABLES`."""
-    return pa.Table.from_pandas(pd.DataFrame(TABLES[of](state.traces_in(bundle))), preserve_index=False)
+    return table_of(TABLES[of](state.traces_in(bundle)))
 
 
 def _drawing(spec: str, rows: list[Row], words: str, height: int, label: str = "", top: float = 0) -> Drawing:
-    return Drawing(spec=spec, label=label, rows=table_of(rows, COLUMNS[spec]), height=height, top=top, words=words)
+    _, columns = SPECS[spec]
+    return Drawing(spec=spec, label=label, rows=table_of(rows, columns), height=height, top=top, words=words)
 
 
 def _per_pane(

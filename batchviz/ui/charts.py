@@ -24,9 +24,11 @@ PLACE_COLUMNS = ("cursor", "longest", "top")  # of the one row that says where t
 WAIT_COLUMNS = ("pane", "run", "request", "order", "wait")
 
 
-def table_of(rows: Sequence[Row], columns: Sequence[str]) -> pa.Table:
-    """The rows as the browser takes them; a table has its columns even when there are no rows."""
-    return pa.Table.from_pandas(pd.DataFrame(rows, columns=list(columns)), preserve_index=False)
+def table_of(rows: Sequence[Row], columns: Sequence[str] | None = None) -> pa.Table:
+    """The rows as the browser takes them; with `columns`, a table has these even when there are no rows."""
+    return pa.Table.from_pandas(
+        pd.DataFrame(rows, columns=None if columns is None else list(columns)), preserve_index=False
+    )
 
 
 def placed(table: pa.Table, cursor: int | None, longest: int, top: float = 0) -> pa.Table:

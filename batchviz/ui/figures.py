@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from batchviz.ui import address, charts, series_charts, state
-from batchviz.ui.chart_data import drawings, runs, table
+from batchviz.ui import address, charts, state
+from batchviz.ui.chart_data import SPECS, drawings, runs, table
 from batchviz.ui.words import WORDS
 
 FRAGMENT = "figures"
@@ -36,17 +36,6 @@ KINDS = MappingProxyType(
         "tokens": Kind("Tokens per second", "Output tokens per second", ("throughput",)),
         "kv-memory": Kind("KV memory", "KV memory, used and reserved", ("KV memory", "reserved")),
         "waits": Kind("Waits", "What each user waited", ("wait", "delivered")),
-    }
-)
-SPECS = MappingProxyType(
-    {
-        "requests": charts.gantt_spec,
-        "slots": series_charts.phases_spec,
-        "queue": series_charts.queue_spec,
-        "tokens": series_charts.tokens_spec,
-        "kv-memory": series_charts.kv_spec,
-        "share": series_charts.share_spec,
-        "waits": charts.waits_spec,
     }
 )
 OVER_STEPS = ("requests", "slots", "queue", "tokens", "kv-memory")  # their axis is the player's: the cursor is drawn
@@ -82,8 +71,8 @@ def _show_charts(bundle: str, name: str) -> None:
         rows = drawing["rows"]
         if drawing["spec"] in OVER_STEPS:
             rows = charts.placed(rows, None if step is None else int(step), longest, drawing["top"])
-        key, spec = f"chart_{drawing['spec']}{place}", SPECS[drawing["spec"]]()
-        column.vega_lite_chart(rows, spec, key=key, height=drawing["height"], alt=drawing["words"])
+        key, (spec, _) = f"chart_{drawing['spec']}{place}", SPECS[drawing["spec"]]
+        column.vega_lite_chart(rows, spec(), key=key, height=drawing["height"], alt=drawing["words"])
         column.caption(state.plain(drawing["words"]))
 
 

@@ -26,7 +26,6 @@ class Tidier:
         self._wait_s = wait_s
         self._lock = threading.Lock()
         self._is_asked = False
-        self.num_done = 0
 
     def ask(self) -> None:
         with self._lock:
@@ -41,7 +40,6 @@ class Tidier:
         with self._lock:
             self._is_asked = False
         give_back()
-        self.num_done += 1
 
 
 def one_heap() -> None:
@@ -69,7 +67,7 @@ def tidier() -> Tidier:
     return Tidier()
 
 
-@st.cache_resource(scope="session", show_spinner=False, on_release=lambda tidier: tidier.ask())
+@st.cache_resource(scope="session", show_spinner=False, on_release=Tidier.ask)
 def tidied_after() -> Tidier:
     """Said in every run of a page: once its session is forgotten, it is tidied up."""
     return tidier()

@@ -40,7 +40,8 @@ PAUSE_S = (5.0, 15.0)  # from one interaction of a viewer to the next: a person 
 SESSION_KEPT_S = 3
 LIMIT_S = 290.0
 EVERY_SUCH_READS = 3  # every third viewer reads lessons, the others look at runs
-LINKS = ("preset=few-users", "preset=four-slots&chart=queue", "preset=burst-and-trickle", "preset=four-slots")
+USUAL = "preset=four-slots"
+LINKS = ("preset=few-users", "preset=four-slots&chart=queue", "preset=burst-and-trickle", USUAL)
 SLOTS = (2, 3, 5, 6, 8)
 CHARTS = ("Requests", "Slots", "Queue", "Tokens per second", "KV memory", "Waits")
 LAST_STEP = 150
@@ -128,6 +129,7 @@ class Load:
     async def _visit(self, number: int) -> None:
         """Comes within ten seconds, looks, and does something now and then until all is over."""
         dice, reads = random.Random(number), number % EVERY_SUCH_READS == 0
+        kinds = list(deeds(reads).items())
         await asyncio.sleep(ARRIVE_WITHIN_S * number / NUM_VIEWERS)
         try:
             began = time.perf_counter()
@@ -147,7 +149,7 @@ class Load:
                     await self._pause(dice.uniform(*PAUSE_S))
                     if self._over.is_set():
                         break
-                    kind, choice = dice.choice(list(deeds(reads).items()))
+                    kind, choice = dice.choice(kinds)
                     took_place = self.figures.live_s if self._live.is_set() else self.figures.at_rest_s
                     took_place.setdefault(kind, []).append(await dice.choice(choice)(viewer))
                 if not reads:
@@ -158,7 +160,7 @@ class Load:
 
     async def _run_together(self, viewer: Viewer) -> None:
         """Everybody presses the same button, and watches the one run that they share."""
-        await viewer.open_link(LINKS[-1])
+        await viewer.open_link(USUAL)
         self.figures.press_s.append(await viewer.run_live())
         end = time.perf_counter() + TOGETHER_S
         while time.perf_counter() < end and (took := await viewer.watch()) is not None:
@@ -183,10 +185,9 @@ class Load:
         """Two real browsers come; one of them runs the model."""
         if self._browser is None:
             return
-        second = await self._open_page(self._browser)
-        self.figures.browser_paint_s.append(second[1])
-        first, seconds = await self._begin_live(self._browser)
-        self.figures.browser_paint_s.append(seconds)
+        second, second_s = await self._open_page(self._browser)
+        first, first_s = await self._begin_live(self._browser)
+        self.figures.browser_paint_s += [second_s, first_s]
         progress = first.get_by_text(RUNNING)
         self._live.set()
         await asyncio.sleep(LIVE_S)
@@ -194,7 +195,7 @@ class Load:
         self.figures.live_steps = (await progress.inner_text()) if is_on else "over before the interactions were"
         self._live.clear()
         await first.context.close()
-        await second[0].context.close()
+        await second.context.close()
 
     async def _begin_live(self, browser: Browser) -> tuple[Page, float]:
         """A browser whose run is going on, and the seconds until it showed the player."""

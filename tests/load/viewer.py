@@ -44,7 +44,7 @@ class Viewer:
         self._page = ""
         self._widgets: dict[tuple[str, str], str] = {}  # kind and id -> the fragment that it is in, "" if in none
         self._poll: tuple[str, float] | None = (
-            None  # the part of the page that is to be drawn every so often, and how often
+            None  # the fragment that is to be drawn again, and every how many seconds
         )
         self._drawn: Counter[str] = Counter()  # kinds of elements since the last request
         self.num_bytes = 0
@@ -90,8 +90,7 @@ class Viewer:
 
     async def choose_chart(self, label: str) -> float:
         """Seconds until another chart is drawn."""
-        chosen = self._put(self._ids(CHART)[0])
-        chosen.string_array_value.data[:] = [label]
+        self._put(self._ids(CHART)[0]).string_array_value.data[:] = [label]
         return await self._draw_chart(CHART)
 
     async def _draw_chart(self, of: tuple[str, str]) -> float:
@@ -171,7 +170,8 @@ class Viewer:
         message.rerun_script.widget_states.widgets.extend(self._values.values())
         self._values.pop(forgets, None)
         self._drawn.clear()
-        self._poll = None if not fragment else self._poll
+        if not fragment:
+            self._poll = None  # a whole run says anew whether there is one
         began = time.perf_counter()
         await self._socket.send(message.SerializeToString())
         problem = await asyncio.wait_for(self._finished.get(), PATIENCE_S)
