@@ -83,8 +83,8 @@ def _contest(terminal: Terminal, contest: Contest, device: str | None, dtype: st
     let_threads_spin()
     from batchviz.model import peer_bench  # loads torch
     from batchviz.model.bench import measure_limit, measure_split
-    from batchviz.model.device import DTYPES
     from batchviz.model.load import load_model
+    from batchviz.model.number_format import DTYPES
     from batchviz.model.peers import Own, make_peers
     from batchviz.model.weights import ensure_weights
 

@@ -142,5 +142,5 @@ def measure_split(
     step_s, linear_s, attention_s = (statistics.median(times) for times in zip(*measured[1:], strict=True))
     weights = sum(layer.in_features * layer.out_features for layer in linear_layers(network))
     kv_bytes = batch_size * (position + 1) * loaded.kv_bytes_per_token
-    num_bytes = weights * loaded.bytes_per_number + kv_bytes
+    num_bytes = sum(layer.weight_bytes for layer in linear_layers(network)) + kv_bytes
     return StepSplit(batch_size, step_s, linear_s, attention_s, limit.step_s(num_bytes, 2 * weights * batch_size))

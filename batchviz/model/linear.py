@@ -10,7 +10,7 @@ are those that torch's own compiler emits; they are internal, so they are looked
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -21,6 +21,11 @@ from torch.nn import functional
 ROWS_HINT = MappingProxyType(
     {torch.float32: 8, torch.bfloat16: 1}
 )  # for how many rows oneDNN should choose its blocks: measured
+
+
+def at_least_two(num_rows: int) -> int:
+    """How many rows a step must have so that the bits of these are their own: one alone takes another kernel."""
+    return max(num_rows, 2)
 
 
 class PackedLinear(nn.Module):
@@ -35,6 +40,9 @@ class PackedLinear(nn.Module):
         self.out_features = sum(linear.out_features for linear in linears)
         weight, self._bias = joined(linears)
         self._weight = _pack(weight)
+        self.weight_bytes = weight.nbytes
+
+    rows_for = staticmethod(at_least_two)
 
     def forward(self, rows: torch.Tensor, residual: torch.Tensor | None = None) -> torch.Tensor:
         if rows.shape[-2] == 0:
@@ -50,6 +58,9 @@ class JoinedLinear(nn.Module):
         self.in_features = linears[0].in_features
         self.out_features = sum(linear.out_features for linear in linears)
         self._weight, self._bias = joined(linears)
+        self.weight_bytes = self._weight.nbytes
+
+    rows_for = staticmethod(at_least_two)
 
     def forward(self, rows: torch.Tensor, residual: torch.Tensor | None = None) -> torch.Tensor:
         result = functional.linear(rows, self._weight, self._bias)
@@ -85,8 +96,8 @@ def can_pack(device: torch.device, dtype: torch.dtype) -> bool:
         return False
 
 
-def pack_linears(model: nn.Module) -> int:
-    """Replaces every nn.Linear of the model by a packed one, in place. Returns how many there were."""
+def replace_linears(model: nn.Module, make_linear: Callable[[nn.Linear], nn.Module]) -> int:
+    """Replaces every nn.Linear of the model by what is made of it, in place. Returns how many there were."""
     places = [
         (parent, name, child)
         for parent in model.modules()
@@ -94,7 +105,7 @@ def pack_linears(model: nn.Module) -> int:
         if type(child) is nn.Linear
     ]
     for parent, name, child in places:
-        setattr(parent, name, PackedLinear(child))
+        setattr(parent, name, make_linear(child))
     return len(places)
 
 

@@ -18,8 +18,8 @@ from torch.nn import functional
 from batchviz.model.attention import attend
 from batchviz.model.attention_plan import AttentionPlan
 from batchviz.model.elementwise import RowwiseActivation, RowwiseRotary
+from batchviz.model.number_format import Linear
 
-MakeLinear = Callable[..., nn.Module]
 Attend = Callable[[AttentionPlan, int, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 """`attention.attend`, or another function of that shape."""
 
@@ -34,7 +34,7 @@ class Turn(NamedTuple):
 class PlainLlama(nn.Module):
     """A Network. Takes over the weights of `model`, a LlamaForCausalLM, which is of no use afterwards."""
 
-    def __init__(self, model: Any, make_linear: MakeLinear) -> None:
+    def __init__(self, model: Any, make_linear: Linear) -> None:
         super().__init__()
         config, body = model.config, model.model
         self._num_heads: int = config.num_attention_heads
@@ -42,6 +42,7 @@ class PlainLlama(nn.Module):
         self._head_dim: int = body.layers[0].self_attn.head_dim
         self._scaling: float = body.layers[0].self_attn.scaling
         self.attend: Attend = attend
+        self.rows_for = make_linear.rows_for
         self.embedding = body.embed_tokens
         self.rotary = RowwiseRotary(body.rotary_emb, self._head_dim)
         self.norm = body.norm
@@ -79,7 +80,7 @@ class PlainLlama(nn.Module):
 class PlainLayer(nn.Module):
     """One decoder layer, [1, rows, width] -> the same."""
 
-    def __init__(self, layer: Any, index: int, num_heads: int, num_kv_heads: int, make_linear: MakeLinear) -> None:
+    def __init__(self, layer: Any, index: int, num_heads: int, num_kv_heads: int, make_linear: Linear) -> None:
         super().__init__()
         attention, mlp = layer.self_attn, layer.mlp
         self._index, self._head_dim = index, attention.head_dim

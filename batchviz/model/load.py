@@ -16,18 +16,19 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
 from transformers.utils import logging
 
 from batchviz.model import attention
-from batchviz.model.device import DTYPES, choose_device, choose_dtype
+from batchviz.model.device import choose_device
 from batchviz.model.elementwise import make_rowwise
 from batchviz.model.kv_cache import KVCache, round_up
 from batchviz.model.kv_memory import available_bytes, why_too_large
-from batchviz.model.linear import JoinedLinear, PackedLinear, can_pack, pack_linears
+from batchviz.model.linear import JoinedLinear, replace_linears
 from batchviz.model.llama import PlainLlama
 from batchviz.model.network import Network, TransformersNetwork
+from batchviz.model.number_format import DTYPES, choose_dtype, linear_for
 from batchviz.model.quiet import quiet_transformers
 from batchviz.model.runner import TorchRunner
 from batchviz.model.self_check import check_exactness
 from batchviz.model.tokens import IncrementalDetokenizer, PromptEncoder
-from batchviz.model.weights import WEIGHTS_FILE, Progress, ensure_weights, read_manifest, sha256_of
+from batchviz.model.weights import WEIGHTS_FILE, Progress, default_cache_dir, ensure_weights, read_manifest, sha256_of
 from batchviz.runner import Detokenizer
 from batchviz.trace import ModelRecord
 
@@ -161,10 +162,10 @@ def load_model(
     """
     report = progress or (lambda message, fraction: None)
     chosen_device = choose_device(device)
-    chosen_dtype = choose_dtype(dtype, chosen_device)
     if num_threads is not None and num_threads < 1:
         raise ValueError(f"{num_threads} threads; there must be at least 1")
     torch.set_num_threads(num_threads or torch.get_num_threads())
+    chosen_dtype = choose_dtype(dtype, chosen_device, default_cache_dir())
 
     folder = ensure_weights(progress) if name is None else Path(name)
     local = folder.is_dir()
@@ -177,7 +178,7 @@ def load_model(
         try:
             tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=local)
             model = AutoModelForCausalLM.from_pretrained(
-                source, dtype=chosen_dtype, attn_implementation=attention.NAME, local_files_only=local
+                source, dtype=DTYPES[chosen_dtype], attn_implementation=attention.NAME, local_files_only=local
             )
         except Exception as error:  # transformers, safetensors and tokenizers have each their own
             why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
@@ -185,7 +186,7 @@ def load_model(
             raise ValueError(f"the model {source!r} could not be loaded: {why}{then}") from error
     record = ModelRecord(
         name=DEFAULT_NAME if name is None else name,
-        dtype=str(chosen_dtype).removeprefix("torch."),
+        dtype=chosen_dtype,
         device=chosen_device.type,
         sha256=read_manifest(folder)["sha256"] if name is None else _hash_of_weights(folder),
         note=DEFAULT_NOTE if name is None else "",
@@ -205,7 +206,7 @@ def prepare_model(
     model.to(device).train(False).requires_grad_(False)
     config = model.config.get_text_config()
     record = replace(record, stop_token_ids=tuple(sorted(_stop_token_ids(model, tokenizer))))
-    network = make_network(model, device)
+    network = make_network(model, device, record.dtype)
     if progress is not None:
         progress("checking that a batch does not change an answer", None)
     loaded = LoadedModel(network, config, tokenizer, record, device)
@@ -217,16 +218,16 @@ def prepare_model(
     return loaded
 
 
-def make_network(model: Any, device: torch.device) -> Network:
+def make_network(model: Any, device: torch.device, dtype: str) -> Network:
     """The fastest exact form of a model of transformers that we have. The model itself is of no use afterwards."""
-    packs = can_pack(device, model.dtype)
+    linear = linear_for(dtype, device)
     if type(model) is LlamaForCausalLM:
-        return PlainLlama(model, PackedLinear if packs else JoinedLinear)
+        return PlainLlama(model, linear)
     if device.type == "cpu":
         make_rowwise(model, _head_dim(model.config.get_text_config()))
-    if packs:
-        pack_linears(model)
-    return TransformersNetwork(model)
+    if linear is not JoinedLinear:
+        replace_linears(model, linear)
+    return TransformersNetwork(model, linear.rows_for)
 
 
 def _stop_token_ids(model: Any, tokenizer: Any) -> frozenset[int]:

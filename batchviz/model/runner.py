@@ -3,7 +3,7 @@
 Owns: packing a step into one row, running the model once, choosing tokens. Must not know: queues, policies, texts.
 
 The packed row, [1, rows], holds one token of every decoding slot, in slot order, then the prompts, one after the other,
-then a dummy token if there would be a single one: a row that stands alone goes through other kernels than one in
+then a dummy token or two where the network wants them: a row that stands alone may go through other kernels than one in
 company, and a batch must not change an answer by a bit.
 """
 
@@ -21,7 +21,6 @@ from batchviz.model.sampling import are_finite, greedy, sample, without
 from batchviz.runner import NO_ERRORS, RunnerOutput
 from batchviz.scheduler import ScheduledSequence, SchedulerOutput
 
-MIN_ROWS = 2
 NOT_FINITE = "the model's logits are not finite numbers"
 
 
@@ -30,7 +29,7 @@ class PackedStep(NamedTuple):
 
     token_ids: torch.Tensor
     positions: torch.Tensor
-    sampled_rows: torch.Tensor  # [samples], one more if there would be a single one
+    sampled_rows: torch.Tensor  # [samples], and dummies as the network wants them
     sampling: tuple[ScheduledSequence, ...]  # whose rows these are
     num_dummy_rows: int
     attention: AttentionPlan
@@ -94,10 +93,11 @@ class TorchRunner:
             last_rows[work.slot] = len(token_ids) - 1
 
         num_rows = len(token_ids)
-        num_dummy_rows = max(MIN_ROWS - num_rows, 0)
+        num_dummy_rows = self.network.rows_for(num_rows) - num_rows
         sampling = tuple(work for work in scheduled if work.samples)
         sampled_rows = [last_rows[work.slot] for work in sampling]
-        sampled_rows += sampled_rows[: MIN_ROWS - len(sampled_rows)] if len(sampled_rows) < MIN_ROWS else []
+        if sampled_rows:
+            sampled_rows += sampled_rows[:1] * (self.network.rows_for(len(sampled_rows)) - len(sampled_rows))
         real_positions = self._tensor(positions)
         return PackedStep(
             token_ids=self._tensor(token_ids + token_ids[:1] * num_dummy_rows)[None],

@@ -12,12 +12,13 @@ from typing import Any
 
 import torch
 
+from batchviz.model.half_linear import HalfLinear
 from batchviz.model.linear import JoinedLinear, PackedLinear
 from batchviz.model.llama import PlainLlama
 
 
-def linear_layers(network: PlainLlama) -> list[PackedLinear | JoinedLinear]:
-    return [module for module in network.modules() if isinstance(module, PackedLinear | JoinedLinear)]
+def linear_layers(network: PlainLlama) -> list[PackedLinear | JoinedLinear | HalfLinear]:
+    return [module for module in network.modules() if isinstance(module, PackedLinear | JoinedLinear | HalfLinear)]
 
 
 @contextmanager
