@@ -58,6 +58,8 @@ class AttentionPlan:
 
     cache: KVCache
     num_rows: int
+    row_slots: torch.Tensor  # [num_rows]: whose each row is
+    row_positions: torch.Tensor  # [num_rows]: where in its sequence it sits
     cache_rows: torch.Tensor  # where the new keys and values go: KVCache.row_indices
     pieces: tuple[Piece, ...]  # in the order of their rows
     decode: DecodePlan | None

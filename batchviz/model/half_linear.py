@@ -35,7 +35,8 @@ class HalfLinear(nn.Module):
         self.in_features = linears[0].in_features
         self.out_features = sum(linear.out_features for linear in linears)
         weight, bias = joined(linears)
-        if not bool(weight.abs().max() <= LARGEST):
+        least, most = weight.aminmax()
+        if not (least.item() >= -LARGEST and most.item() <= LARGEST):
             raise ValueError(f"a weight is larger than float16 can hold ({LARGEST:,.0f}); say --dtype float32")
         self._weight = _pack(weight, bias)
         self.weight_bytes = 2 * self.in_features * self.out_features
@@ -67,7 +68,7 @@ def row_unit() -> int | None:
 
 
 def _holds(unit: int, rows: torch.Tensor, weight: Any) -> bool:
-    expected = torch.cat([_apply(piece, weight) for piece in rows.split(unit, dim=1)], dim=1)
+    expected = torch.cat([_apply(piece, weight) for piece in torch.split(rows, unit, dim=1)], dim=1)
     return all(
         torch.equal(_apply(rows[:, TRIED_ROWS - count :].contiguous(), weight), expected[:, TRIED_ROWS - count :])
         for count in range(unit, TRIED_ROWS + 1, unit)

@@ -47,8 +47,13 @@ class KVCache:
     def prepare(self, slot: int, start: int, end: int, window: int) -> None:
         """Makes a window of a slot safe to read, before its rows start..end are written in this step.
 
-        A sequence that starts at 0 is new here: nothing that lies in the slot counts any more.
+        A sequence that starts at 0 is new here: nothing that lies in the slot counts any more. Raises IndexError for
+        what the cache does not hold; whoever computes afterwards need not look again.
         """
+        if not (0 <= slot < self.num_slots and 0 <= start <= end <= window <= self.capacity):
+            raise IndexError(
+                f"positions {start} to {end} of slot {slot}; there are {self.num_slots} slots of {self.capacity}"
+            )
         clean = 0 if start == 0 else self._num_clean[slot]
         first = max(clean, end)
         if first < window:

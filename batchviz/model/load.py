@@ -16,6 +16,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
 from transformers.utils import logging
 
 from batchviz.model import attention
+from batchviz.model.arithmetic import Arithmetic, TorchArithmetic
+from batchviz.model.compiled import CompiledArithmetic
 from batchviz.model.device import choose_device
 from batchviz.model.elementwise import make_rowwise
 from batchviz.model.kv_cache import KVCache, round_up
@@ -222,12 +224,18 @@ def make_network(model: Any, device: torch.device, dtype: str) -> Network:
     """The fastest exact form of a model of transformers that we have. The model itself is of no use afterwards."""
     linear = linear_for(dtype, device)
     if type(model) is LlamaForCausalLM:
-        return PlainLlama(model, linear)
+        return PlainLlama(model, linear, _arithmetic(model, device))
     if device.type == "cpu":
         make_rowwise(model, _head_dim(model.config.get_text_config()))
     if linear is not JoinedLinear:
         replace_linears(model, linear)
     return TransformersNetwork(model, linear.rows_for)
+
+
+def _arithmetic(model: Any, device: torch.device) -> Arithmetic:
+    if device.type == "cpu" and model.dtype == torch.float32 and model.config.hidden_act == "silu":
+        return CompiledArithmetic(torch.get_num_threads())
+    return TorchArithmetic(model.model.layers[0].mlp.act_fn)
 
 
 def _stop_token_ids(model: Any, tokenizer: Any) -> frozenset[int]:

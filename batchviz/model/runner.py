@@ -98,7 +98,7 @@ class TorchRunner:
         sampled_rows = [last_rows[work.slot] for work in sampling]
         if sampled_rows:
             sampled_rows += sampled_rows[:1] * (self.network.rows_for(len(sampled_rows)) - len(sampled_rows))
-        real_positions = self._tensor(positions)
+        row_slots, row_positions = self._tensor(slots), self._tensor(positions)
         return PackedStep(
             token_ids=self._tensor(token_ids + token_ids[:1] * num_dummy_rows)[None],
             positions=self._tensor(positions + [0] * num_dummy_rows)[None],
@@ -108,7 +108,9 @@ class TorchRunner:
             attention=AttentionPlan(
                 cache=self._cache,
                 num_rows=num_rows,
-                cache_rows=self._cache.row_indices(self._tensor(slots), real_positions),
+                row_slots=row_slots,
+                row_positions=row_positions,
+                cache_rows=self._cache.row_indices(row_slots, row_positions),
                 pieces=tuple(pieces),
                 decode=decode,
                 prompts=tuple(prompts),

@@ -10,12 +10,15 @@ from transformers import GPT2Config, GPT2LMHeadModel, Qwen2Config, Qwen2ForCausa
 
 from batchviz.model import attention
 from batchviz.model.bench import measure_steps
-from batchviz.model.device import DTYPES, choose_device, choose_dtype
-from batchviz.model.linear import PackedLinear, can_pack
+from batchviz.model.device import choose_device
+from batchviz.model.half_linear import HalfLinear
+from batchviz.model.linear import JoinedLinear, PackedLinear, can_pack
 from batchviz.model.load import LoadedModel, load_model, prepare_model
+from batchviz.model.number_format import DTYPES, FLOAT16_WEIGHTS
+from batchviz.model.split import linear_layers
 from batchviz.scheduler import Policy
 from batchviz.trace import ModelRecord
-from tests.model.tiny import VOCAB_SIZE, prompt_of, request, run, tiny_network, tokens_of
+from tests.model.tiny import VOCAB_SIZE, request, run, tiny_network, tokens_of
 
 pytestmark = pytest.mark.model
 
@@ -37,7 +40,7 @@ def test_the_default_model_says_what_it_is(real32: LoadedModel) -> None:
     [
         ({"device": "abacus"}, "device 'abacus' is unknown; there are cuda, mps, cpu"),
         ({"device": "mps"}, "no device 'mps'"),
-        ({"dtype": "int7"}, "dtype 'int7' is unknown; there are float32, bfloat16"),
+        ({"dtype": "int7"}, "dtype 'int7' is unknown; there are float32, bfloat16, float16-weights"),
         ({"num_threads": 0}, "0 threads"),
     ],
 )
@@ -112,16 +115,17 @@ def test_without_a_tokenizer_texts_are_refused() -> None:
 
 
 def test_linears_are_packed_where_the_machine_can(tiny: LoadedModel) -> None:
-    packed = [module for module in tiny.network.modules() if isinstance(module, PackedLinear)]
-    assert len(packed) == (9 if can_pack(torch.device("cpu"), DTYPES[tiny.record.dtype]) else 0)
-    assert prompt_of(3) == prompt_of(3)
+    kinds = {type(layer) for layer in linear_layers(tiny.network)}  # type: ignore[arg-type]
+    assert len(linear_layers(tiny.network)) == 9  # type: ignore[arg-type]
+    if tiny.record.dtype == FLOAT16_WEIGHTS:
+        assert kinds == {HalfLinear}
+    else:
+        assert kinds == {PackedLinear if can_pack(torch.device("cpu"), DTYPES[tiny.record.dtype]) else JoinedLinear}
 
 
-def test_device_and_dtype_are_found() -> None:
+def test_a_device_is_found() -> None:
     assert choose_device("cpu") == torch.device("cpu")
     assert choose_device().type in ("cuda", "mps", "cpu")
-    assert choose_dtype("bfloat16", torch.device("cpu")) == torch.bfloat16
-    assert choose_dtype(None, torch.device("cpu")) == torch.float32
 
 
 def test_a_step_of_eight_costs_far_less_than_eight_steps_of_one(real32: LoadedModel) -> None:

@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from batchviz.model.attention import attend
+from batchviz.model.compiled import CompiledArithmetic
 from batchviz.model.kv_cache import KVCache
+from batchviz.model.linear import at_least_two
 from batchviz.model.orca import attend_alone, attend_one_by_one
 from batchviz.model.runner import TorchRunner
 from batchviz.scheduler import ScheduledSequence
@@ -19,6 +21,7 @@ from tests.model.tiny import work
 pytestmark = pytest.mark.model
 
 HEADS, KV_HEADS, HEAD_DIM, NUM_SLOTS = 6, 2, 8, 5
+COMPILED = (CompiledArithmetic(1).attend, CompiledArithmetic(3).attend)
 
 
 def full_cache(dtype: torch.dtype) -> KVCache:
@@ -56,18 +59,21 @@ def steps(draw: st.DrawFn) -> tuple[ScheduledSequence, ...]:
 def test_all_at_once_is_one_by_one(works: tuple[ScheduledSequence, ...], seed: int) -> None:
     for dtype, tolerance in ((torch.float32, 1e-5), (torch.bfloat16, 3e-2)):
         found = []
-        for form in (attend, attend_one_by_one):
+        for form in (attend_one_by_one, attend, *(COMPILED if dtype == torch.float32 else ())):
             cache = full_cache(dtype)
-            step = TorchRunner(_no_network, cache, float).pack(works)
+            step = TorchRunner(_NoNetwork(), cache, float).pack(works)
             torch.manual_seed(seed)
             rows = step.token_ids.shape[1]
             query = torch.randn(rows, HEADS, HEAD_DIM).to(dtype)
             key, value = (torch.randn(rows, KV_HEADS, HEAD_DIM).to(dtype) for _ in range(2))
-            found.append(form(step.attention, 0, query, key, value)[: step.attention.num_rows])
+            found.append(form(step.attention, 0, query, key, value)[: step.attention.num_rows].clone())
             assert cache.keys[0, works[0].slot, 0, works[0].start_position].equal(
                 key[_row_of(step.attention, works[0].slot), 0]
             )
-        torch.testing.assert_close(found[0], found[1], rtol=tolerance, atol=tolerance)
+        for other in found[1:]:
+            torch.testing.assert_close(other, found[0], rtol=tolerance, atol=tolerance)
+        if dtype == torch.float32:
+            assert torch.equal(found[2], found[3])  # however many threads share the rows
 
 
 def test_one_sequence_alone_is_torchs_own_attention() -> None:
@@ -88,5 +94,8 @@ def _row_of(plan: Any, slot: int) -> int:
     return next(piece.first_row for piece in plan.pieces if piece.slot == slot)
 
 
-def _no_network(*_: Any) -> torch.Tensor:
-    raise AssertionError("attention alone is asked for")
+class _NoNetwork:
+    rows_for = staticmethod(at_least_two)
+
+    def __call__(self, *_: Any) -> torch.Tensor:
+        raise AssertionError("attention alone is asked for")

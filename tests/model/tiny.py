@@ -11,6 +11,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from batchviz.engine import Engine
 from batchviz.model import attention
 from batchviz.model.load import LoadedModel, prepare_model
+from batchviz.model.number_format import DTYPES
 from batchviz.model.runner import PackedStep, TorchRunner
 from batchviz.request import GREEDY, Request, SamplingParams
 from batchviz.scheduler import Policy, ScheduledSequence, make_scheduler
@@ -42,9 +43,9 @@ def tiny_network(dtype: torch.dtype, seed: int = 0, implementation: str = attent
     return LlamaForCausalLM(config).to(dtype).train(False)
 
 
-def tiny_model(dtype: torch.dtype) -> LoadedModel:
-    record = ModelRecord("tiny", str(dtype).removeprefix("torch."), "cpu")
-    return prepare_model(tiny_network(dtype), None, record, torch.device("cpu"))
+def tiny_model(dtype: str) -> LoadedModel:
+    record = ModelRecord("tiny", dtype, "cpu")
+    return prepare_model(tiny_network(DTYPES[dtype]), None, record, torch.device("cpu"))
 
 
 class WatchedRunner(TorchRunner):

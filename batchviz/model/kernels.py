@@ -1,0 +1,156 @@
+"""The arithmetic of a step that is no product of matrices, as plain loops, compiled by Numba for this processor.
+
+Owns: the loops. Must not know: torch, requests, layers. Arrays are NumPy's, float32, and views of what torch holds.
+
+Each row is computed from its own data, by the same loop, in an order that depends on its own length alone. That a neighbour
+cannot change a bit is therefore not tried but seen. Sums may be taken in vectors (`reassoc`) and a product may be added
+without rounding between (`contract`); nothing is assumed of NaN and infinities, which go through as they should.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numba import njit
+
+Array = Any  # np.ndarray of float32 or int64, of the shape that the docstring says
+Loop = TypeVar("Loop", bound=Callable[..., Any])
+
+LOG2_E = np.float32(1.44269504088896341)
+LN2_HIGH, LN2_LOW = np.float32(0.693359375), np.float32(-2.12194440e-4)
+P0, P1, P2 = np.float32(1.9875691500e-4), np.float32(1.3981999507e-3), np.float32(8.3334519073e-3)
+P3, P4, P5 = np.float32(4.1665795894e-2), np.float32(1.6666665459e-1), np.float32(5.0000001201e-1)
+HALF, ONE, NOTHING, LARGE = np.float32(0.5), np.float32(1), np.float32(0), np.float32(87)
+
+
+def compiled(loop: Loop) -> Loop:
+    """Compiled at its first call, kept on disk where that can be; it runs without holding the interpreter."""
+    settings: Any = {"nogil": True, "fastmath": {"reassoc", "contract"}, "error_model": "numpy"}
+    try:
+        return cast(Loop, njit(cache=True, **settings)(loop))
+    except RuntimeError:  # nothing can be written beside this file, nor in the user's cache
+        return cast(Loop, njit(**settings)(loop))
+
+
+@compiled
+def exp(x: Any) -> Any:
+    """e to the x, in float32, within two units in the last place; x beyond 87 either way counts as 87 (Cephes, `expf`)."""
+    x = max(x, -LARGE)
+    x = min(x, LARGE)
+    power = np.floor(x * LOG2_E + HALF)
+    rest = x - power * LN2_HIGH - power * LN2_LOW
+    series = ((((P0 * rest + P1) * rest + P2) * rest + P3) * rest + P4) * rest + P5
+    series = series * (rest * rest) + rest + ONE
+    return series * np.int32((np.int32(power) + 127) << 23).view(np.float32)
+
+
+@compiled
+def rms_norm(rows: Array, weight: Array, epsilon: Any, out: Array) -> None:
+    """Root mean square normalisation (Zhang and Sennrich, 2019). rows and out [rows, width], weight [width]."""
+    width = rows.shape[1]
+    for r in range(rows.shape[0]):
+        total = NOTHING
+        for i in range(width):
+            total += rows[r, i] * rows[r, i]
+        scale = ONE / np.sqrt(total / np.float32(width) + epsilon)
+        for i in range(width):
+            out[r, i] = rows[r, i] * scale * weight[i]
+
+
+@compiled
+def rotate(heads: Array, first: int, cos: Array, sin: Array, scaling: Any, out: Array) -> None:
+    """Rotary embedding (Su et al., 2021), times `scaling`, of the heads from `first` on.
+
+    heads [rows, heads, dim]; cos and sin [rows, dim]; out [rows, as many heads as are wanted, dim].
+    """
+    half = heads.shape[2] // 2
+    for r in range(out.shape[0]):
+        for h in range(out.shape[1]):
+            for i in range(half):
+                left, right = heads[r, first + h, i], heads[r, first + h, i + half]
+                out[r, h, i] = (left * cos[r, i] - right * sin[r, i]) * scaling
+                out[r, h, i + half] = (right * cos[r, i + half] + left * sin[r, i + half]) * scaling
+
+
+@compiled
+def gate(both: Array, out: Array) -> None:
+    """SiLU of the first half of each row, times the second half. both [rows, 2 * width], out [rows, width]."""
+    width = out.shape[1]
+    for r in range(out.shape[0]):
+        for i in range(width):
+            out[r, i] = both[r, i] / (ONE + exp(-both[r, i])) * both[r, width + i]
+
+
+@compiled
+def store(cache: Array, slots: Array, positions: Array, rows: Array) -> None:
+    """Writes each row to its slot and position. cache [slots, heads, capacity, dim], rows [rows, heads, dim]."""
+    for r in range(len(slots)):
+        for h in range(rows.shape[1]):
+            for i in range(rows.shape[2]):
+                cache[slots[r], h, positions[r], i] = rows[r, h, i]
+
+
+@compiled
+def attend(
+    query: Array, keys: Array, values: Array, slots: Array, positions: Array, out: Array, first: int, last: int
+) -> None:
+    """Rows `first` to before `last`, each over its slot's positions up to and with its own.
+
+    query and out [rows, heads, dim], scaled; keys and values [slots, kv_heads, capacity, dim]. Several heads share a
+    KV head (grouped queries); its keys are read once for all of them.
+    """
+    num_kv_heads = keys.shape[1]
+    group = query.shape[1] // num_kv_heads
+    scores = np.empty((group, keys.shape[2]), np.float32)
+    for h in range(num_kv_heads):
+        for r in range(first, last):
+            length = positions[r] + 1
+            own_keys, own_values = keys[slots[r], h], values[slots[r], h]
+            for g in range(group):
+                _scores(query[r, h * group + g], own_keys, scores[g], length)
+            for g in range(group):
+                total = _exponentials(scores[g], length)
+                _weigh(scores[g], own_values, out[r, h * group + g], length, ONE / total)
+
+
+@compiled
+def _scores(query: Array, keys: Array, scores: Array, length: int) -> None:
+    for p in range(length):
+        total = NOTHING
+        for i in range(len(query)):
+            total += query[i] * keys[p, i]
+        scores[p] = total
+
+
+@compiled
+def _exponentials(scores: Array, length: int) -> Any:
+    """Softmax without its division, in place. Returns what is to be divided by."""
+    best = scores[0]
+    for p in range(1, length):
+        best = max(best, scores[p])
+    for p in range(length):
+        scores[p] = exp(scores[p] - best)
+    total = NOTHING
+    for p in range(length):
+        total += scores[p]
+    return total
+
+
+@compiled
+def _weigh(weights: Array, values: Array, out: Array, length: int, factor: Any) -> None:
+    """The sum of values [positions, dim] by weight, four positions at a time: fewer ways to and from memory."""
+    whole = length - length % 4
+    out[:] = NOTHING
+    for p in range(0, whole, 4):
+        first, second, third, fourth = weights[p], weights[p + 1], weights[p + 2], weights[p + 3]
+        for i in range(len(out)):
+            out[i] += (
+                first * values[p, i] + second * values[p + 1, i] + third * values[p + 2, i] + fourth * values[p + 3, i]
+            )
+    for p in range(whole, length):
+        for i in range(len(out)):
+            out[i] += weights[p] * values[p, i]
+    for i in range(len(out)):
+        out[i] *= factor

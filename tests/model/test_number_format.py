@@ -1,0 +1,142 @@
+"""In which format a model is kept: what is refused, what is chosen, and that rows of float16 weights keep their bits."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from batchviz.model import number_format
+from batchviz.model.half_linear import LARGEST, HalfLinear, row_unit
+from batchviz.model.linear import PackedLinear, can_pack
+from batchviz.model.load import LoadedModel
+from batchviz.model.number_format import (
+    BFLOAT16,
+    DTYPES,
+    FLOAT16_WEIGHTS,
+    FLOAT32,
+    TIMINGS_FILE,
+    Linear,
+    choose_dtype,
+    linear_for,
+)  # fmt: skip
+from batchviz.scheduler import Policy
+from tests.model.tiny import prompt_of, request, run, tiny_model, watch, work
+
+pytestmark = pytest.mark.model
+
+CPU = torch.device("cpu")
+needs_halves = pytest.mark.skipif(row_unit() is None, reason="this machine keeps no weights in float16")
+
+
+def test_what_is_asked_for_is_given() -> None:
+    assert choose_dtype(BFLOAT16, CPU) == BFLOAT16
+    assert choose_dtype(FLOAT32, CPU) == FLOAT32
+    assert DTYPES[FLOAT16_WEIGHTS] == torch.float32
+
+
+def test_what_cannot_be_had_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match="'float16' is unknown; there are float32, bfloat16, float16-weights"):
+        choose_dtype("float16", CPU)
+    with pytest.raises(ValueError, match="'float16-weights' cannot be had here: it needs torch on an x86 processor"):
+        choose_dtype(FLOAT16_WEIGHTS, torch.device("cuda"))
+    monkeypatch.setattr(number_format, "row_unit", lambda: None)
+    with pytest.raises(ValueError, match="say float32"):
+        choose_dtype(FLOAT16_WEIGHTS, CPU)
+    assert choose_dtype(None, CPU) == FLOAT32
+
+
+@pytest.mark.parametrize(("half_s", "chosen"), [(0.5, FLOAT16_WEIGHTS), (0.95, FLOAT32), (2.0, FLOAT32)])
+@needs_halves
+def test_the_faster_one_is_chosen_and_the_timing_is_made_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, half_s: float, chosen: str
+) -> None:
+    timed: list[Linear] = []
+
+    def step_s(kind: Linear) -> float:
+        timed.append(kind)
+        return half_s if kind is HalfLinear else 1.0
+
+    monkeypatch.setattr(number_format, "_step_s", step_s)
+    folder = tmp_path / "not" / "there"
+    assert [choose_dtype(None, CPU, folder) for _ in range(3)] == [chosen] * 3
+    assert timed == [linear_for(FLOAT32, CPU), HalfLinear]
+    kept = json.loads((folder / TIMINGS_FILE).read_text())
+    assert kept["seconds"] == {FLOAT32: 1.0, FLOAT16_WEIGHTS: half_s}
+    assert "torch" in kept["machine"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": 1}', '{"machine": "another"}'])
+@needs_halves
+def test_what_is_not_a_timing_of_this_machine_is_measured_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str
+) -> None:
+    monkeypatch.setattr(number_format, "_step_s", lambda kind: 1.0)
+    place = tmp_path / TIMINGS_FILE
+    place.write_text(json.dumps(json.loads(text) | {"seconds": {}}) if text.startswith("{") else text)
+    assert choose_dtype(None, CPU, tmp_path) == FLOAT32
+    assert json.loads(place.read_text())["seconds"][FLOAT32] == 1.0
+
+
+@needs_halves
+def test_a_folder_that_cannot_be_written_to_is_no_hindrance(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(number_format, "_step_s", lambda kind: 1.0)
+    (tmp_path / "file").write_text("")
+    assert choose_dtype(None, CPU, tmp_path / "file") == FLOAT32
+
+
+@needs_halves
+def test_a_real_timing_takes_a_moment_and_is_a_time() -> None:
+    assert all(0 < number_format._step_s(linear_for(name, CPU)) < 1 for name in (FLOAT32, FLOAT16_WEIGHTS))
+
+
+@pytest.mark.parametrize("kind", [PackedLinear, HalfLinear])
+@pytest.mark.parametrize(("out_features", "in_features"), [(960, 576), (576, 1536), (77, 100), (8, 2000)])
+def test_rows_for_is_how_many_rows_it_takes_to_keep_ones_bits(
+    kind: Linear, out_features: int, in_features: int
+) -> None:
+    if (kind is HalfLinear and row_unit() is None) or (kind is PackedLinear and not can_pack(CPU, torch.float32)):
+        pytest.skip("not on this machine")
+    torch.manual_seed(3)
+    layer = kind(torch.nn.Linear(in_features, out_features).requires_grad_(False))
+    rows = torch.randn(1, 250, in_features)
+    expected = layer(rows[:, : kind.rows_for(250)])
+    for count in (*range(1, 40), 64, 100, 121, 126, 127, 160, 240):
+        padded = torch.cat((rows[:, :count], torch.ones(1, kind.rows_for(count) - count, in_features)), dim=1)
+        assert torch.equal(layer(padded)[:, :count], expected[:, :count]), count
+
+
+@needs_halves
+def test_a_weight_beyond_float16_is_refused() -> None:
+    for value in (LARGEST * 2, float("nan")):
+        layer = torch.nn.Linear(8, 8).requires_grad_(False)
+        layer.weight[3, 3] = value
+        with pytest.raises(ValueError, match=r"larger than float16 can hold \(65,504\); say --dtype float32"):
+            HalfLinear(layer)
+
+
+@pytest.fixture(scope="module")
+def halves() -> LoadedModel:
+    return tiny_model(FLOAT16_WEIGHTS)
+
+
+@needs_halves
+def test_dummies_fill_a_step_up_and_belong_to_nobody(halves: LoadedModel) -> None:
+    unit = row_unit() or 1
+    runner = watch(halves, 4)
+    lone = runner.pack((work(1, (8,), 40),))
+    assert lone.token_ids.shape == (1, halves.network.rows_for(1))
+    assert len(lone.sampled_rows) % unit == 0
+    assert lone.attention.num_rows == 1
+    _, snapshots = run(halves, Policy.CONTINUOUS, 4, [request(f"r{i}", prompt_of(3 + i, i), 3 + i) for i in range(6)])
+    assert all((snapshot.num_rows + snapshot.num_dummy_rows) % unit == 0 for snapshot in snapshots)
+    assert max(snapshot.num_dummy_rows for snapshot in snapshots) < unit or unit == 1
+
+
+@needs_halves
+def test_half_the_bytes_are_read(halves: LoadedModel) -> None:
+    assert halves.bytes_per_number == 4  # of the KV cache
+    head: HalfLinear = halves.network.head  # type: ignore[attr-defined]
+    assert head.weight_bytes == 2 * 384 * 144
