@@ -21,6 +21,7 @@ MARKED = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
 ENGINES = MappingProxyType(
     {
         "batchviz": "batchviz",
+        "batchviz-float32": "the same, weights in float32",
         "generate": "`generate`",
         "generate_batch": "transformers' continuous batching",
         "llama_cpp": "llama.cpp, BF16",
@@ -65,8 +66,8 @@ def print_tables(measured: Mapping[str, Any]) -> None:
 
 
 def _print_contest(console: Console, measured: Mapping[str, Any], rows: list[dict[str, Any]]) -> None:
-    heading = f"{measured['dtype']}, {measured['num_tokens']} forced tokens"
-    table = _table(heading, "slots", "tokens/s", "from", "to", "ms a step", "× generate", "same tokens")
+    console.print(f"{measured['dtype']}, {measured['num_tokens']} forced tokens", markup=False)
+    table = _table("engine", "slots", "tokens/s", "from", "to", "ms a step", "× generate", "same tokens")
     for row in rows:
         ratio, same = row["ratio_to_generate"], row["same_tokens"]
         table.add_row(
@@ -126,8 +127,9 @@ def to_markdown(measured: Mapping[str, Any]) -> str:
         for step in measured["steps"]
     )
     how = (
-        f"Measured {measured['date']} on {measured['machine']}, {measured['dtype']}, {measured['num_tokens']} forced tokens, "
-        f"medians of {measured['repeats']} alternating runs; in brackets the ratio to `generate`; {versions}. Nothing else ran, so all let their threads spin while they wait; the "
+        f"Measured {measured['date']} on {measured['machine']}, {measured['num_tokens']} forced tokens, "
+        f"medians of {measured['repeats']} alternating runs; in brackets the ratio to `generate`; {versions}. "
+        f"{_formats(measured)} Nothing else ran, so all let their threads spin while they wait; the "
         "page's sleep, which costs a fifth, because beside one busy process spinning ones are ten times slower."
     )
     where = (
@@ -137,6 +139,25 @@ def to_markdown(measured: Mapping[str, Any]) -> str:
     missing = [f"{sentence[0].upper()}{sentence[1:]}." for sentence in measured["left_out"]]
     lines += ["", how, where, *missing]
     return "\n".join(lines)
+
+
+def _formats(measured: Mapping[str, Any]) -> str:
+    if measured["dtype"] != "float16-weights":
+        return (
+            f"All in {measured['dtype']} but for llama.cpp."
+            if _beside_llama_cpp(measured)
+            else f"All in {measured['dtype']}."
+        )
+    peers = (
+        "transformers' are float32, llama.cpp's bfloat16"
+        if _beside_llama_cpp(measured)
+        else "transformers' are float32"
+    )
+    return f"batchviz keeps its weights in float16 and calculates in float32; {peers}."
+
+
+def _beside_llama_cpp(measured: Mapping[str, Any]) -> bool:
+    return any(row["engine"] == "llama_cpp" for row in measured["rows"])
 
 
 def check_place(path: Path) -> None:

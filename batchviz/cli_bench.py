@@ -84,7 +84,7 @@ def _contest(terminal: Terminal, contest: Contest, device: str | None, dtype: st
     from batchviz.model import peer_bench  # loads torch
     from batchviz.model.bench import measure_limit, measure_split
     from batchviz.model.load import load_model
-    from batchviz.model.number_format import DTYPES
+    from batchviz.model.number_format import DTYPES, FLOAT16_WEIGHTS, FLOAT32
     from batchviz.model.peers import Own, make_peers
     from batchviz.model.weights import ensure_weights
 
@@ -100,6 +100,9 @@ def _contest(terminal: Terminal, contest: Contest, device: str | None, dtype: st
     splits = [measure_split(loaded, count, limit, position=position) for count in contest.slots]
     source = str(ensure_weights(terminal.progress))
     peers, left_out = make_peers(contest.peers, source, DTYPES[loaded.record.dtype])
+    if loaded.record.dtype == FLOAT16_WEIGHTS:  # what the format alone gains, and what the rest
+        longer = load_model(None, device="cpu", dtype=FLOAT32)
+        peers = [Own(longer, longer.make_detokenizer, "batchviz-float32"), *peers]
     rows, overhead = peer_bench.measure_peers(
         Own(loaded, loaded.make_detokenizer),
         peers,

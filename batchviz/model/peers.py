@@ -45,9 +45,13 @@ class Peer(Protocol):
 class Own:
     """This project's engine: continuous batching, a slot for each prompt, snapshots kept."""
 
-    name = "batchviz"
-
-    def __init__(self, loaded: LoadedModel, make_detokenizer: Callable[[], Detokenizer] | None = None) -> None:
+    def __init__(
+        self,
+        loaded: LoadedModel,
+        make_detokenizer: Callable[[], Detokenizer] | None = None,
+        name: str = "batchviz",
+    ) -> None:
+        self.name = name
         self._loaded = loaded
         self._make_detokenizer = make_detokenizer
         self.outside_s = 0.0  # of the last answer: what was neither forward pass nor sampling
