@@ -67,7 +67,10 @@ TemperatureOption = Annotated[float, typer.Option(min=0.0, max=10.0, help="0 is 
 TopPOption = Annotated[float, typer.Option(min=0.01, max=1.0, help="Sample from the likeliest tokens of this mass.")]
 DeviceOption = Annotated[str | None, typer.Option(help="cuda, mps or cpu. Default: the best there is.")]
 DtypeOption = Annotated[
-    str | None, typer.Option(help="float32, bfloat16, or float16-weights with float32 arithmetic. Default: what the device does well.")
+    str | None,
+    typer.Option(
+        help="float32, bfloat16, or float16-weights with float32 arithmetic. Default: what the device does well."
+    ),
 ]
 ModelOption = Annotated[str | None, typer.Option(help="A local folder or a hub id. Default: SmolLM2-135M-Instruct.")]
 OutputOption = Annotated[Path | None, typer.Option("--output", "-o", help="Write the trace here (.json or .json.gz).")]

@@ -19,6 +19,8 @@ from batchviz.model.elementwise import RowwiseActivation
 
 Attend = Callable[[AttentionPlan, int, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 """`attention.attend`, or another function of that shape."""
+Norm = Callable[[torch.Tensor], torch.Tensor]
+"""[1, rows, width] -> the same."""
 
 
 class Heads(NamedTuple):
@@ -38,8 +40,8 @@ class Arithmetic(Protocol):
         """What `rotate` needs, once for all layers, from a rotary embedding's tables, [1, rows, head_dim] each."""
         ...
 
-    def norm(self, rows: torch.Tensor, norm: Any) -> torch.Tensor:
-        """Root mean square normalisation (Zhang and Sennrich, 2019), [1, rows, width] -> the same."""
+    def make_norm(self, norm: Any) -> Norm:
+        """Root mean square normalisation (Zhang and Sennrich, 2019) with the weight and epsilon of a model's own."""
         ...
 
     def rotate(self, heads: torch.Tensor, turn: Any) -> Heads:
@@ -83,8 +85,9 @@ class TorchArithmetic:
 
         return TorchTurn(for_all_heads(cos), for_all_heads(sin), num_heads, num_kv_heads)
 
-    def norm(self, rows: torch.Tensor, norm: Any) -> torch.Tensor:
-        return functional.rms_norm(rows, norm.weight.shape, norm.weight, norm.variance_epsilon)
+    def make_norm(self, norm: Any) -> Norm:
+        weight, epsilon = norm.weight.detach().clone(), norm.variance_epsilon
+        return lambda rows: functional.rms_norm(rows, weight.shape, weight, epsilon)
 
     def rotate(self, heads: torch.Tensor, turn: TorchTurn) -> Heads:
         turning, value = torch.split(heads, [turn.num_heads + turn.num_kv_heads, turn.num_kv_heads], dim=1)

@@ -6,7 +6,7 @@ Owns: the plan of a step's attention, its masks and windows. Must not know: requ
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -58,8 +58,9 @@ class AttentionPlan:
 
     cache: KVCache
     num_rows: int
-    row_slots: torch.Tensor  # [num_rows]: whose each row is
-    row_positions: torch.Tensor  # [num_rows]: where in its sequence it sits
+    row_slots: Any  # NumPy, [num_rows]: whose each row is
+    row_positions: Any  # NumPy, [num_rows]: where in its sequence it sits
+    num_positions: int  # that all rows attend to, in all
     cache_rows: torch.Tensor  # where the new keys and values go: KVCache.row_indices
     pieces: tuple[Piece, ...]  # in the order of their rows
     decode: DecodePlan | None

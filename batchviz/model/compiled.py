@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from batchviz.model import kernels
-from batchviz.model.arithmetic import Attend, Heads
+from batchviz.model.arithmetic import Attend, Heads, Norm
 from batchviz.model.attention_plan import AttentionPlan
 
 POSITIONS_A_THREAD = 8_192  # half a millisecond and more; less is slower shared than done
@@ -44,20 +44,24 @@ class CompiledArithmetic:
     ) -> CompiledTurn:
         return CompiledTurn(cos[0].numpy(), sin[0].numpy(), num_heads, num_kv_heads, np.float32(scaling))
 
-    def norm(self, rows: torch.Tensor, norm: Any) -> torch.Tensor:
-        out = torch.empty_like(rows)
-        kernels.rms_norm(rows[0].numpy(), norm.weight.numpy(), np.float32(norm.variance_epsilon), out[0].numpy())
-        return out
+    def make_norm(self, norm: Any) -> Norm:
+        weight, epsilon = norm.weight.detach().clone().numpy(), np.float32(norm.variance_epsilon)
+
+        def normed(rows: torch.Tensor) -> torch.Tensor:
+            out = torch.empty_like(rows)
+            kernels.rms_norm(rows[0].numpy(), weight, epsilon, out[0].numpy())
+            return out
+
+        return normed
 
     def rotate(self, heads: torch.Tensor, turn: CompiledTurn) -> Heads:
-        """Queries and keys are laid out anew, each without a gap: loops over gaps are not vectors."""
+        """All three are laid out anew, each without a gap: loops over gaps are not vectors."""
         num_rows, _, head_dim = heads.shape
         query = heads.new_empty(num_rows, turn.num_heads, head_dim)
         key = heads.new_empty(num_rows, turn.num_kv_heads, head_dim)
-        given = heads.numpy()
-        kernels.rotate(given, 0, turn.cos, turn.sin, turn.scaling, query.numpy())
-        kernels.rotate(given, turn.num_heads, turn.cos, turn.sin, kernels.ONE, key.numpy())
-        return Heads(query, key, heads[:, turn.num_heads + turn.num_kv_heads :].contiguous())
+        value = torch.empty_like(key)
+        kernels.rotate(heads.numpy(), turn.cos, turn.sin, turn.scaling, query.numpy(), key.numpy(), value.numpy())
+        return Heads(query, key, value)
 
     def gate(self, both: torch.Tensor) -> torch.Tensor:
         out = both.new_empty(1, both.shape[1], both.shape[2] // 2)
@@ -71,20 +75,19 @@ class CompiledArithmetic:
 
         The loops look at no bounds: that a slot holds what is fed to it is the cache's to say, when a step is packed.
         """
-        slots, positions = plan.row_slots.numpy(), plan.row_positions.numpy()
+        slots, positions = plan.row_slots, plan.row_positions
         keys, values = plan.cache.keys[layer].numpy(), plan.cache.values[layer].numpy()
         if key.shape != value.shape or (key.shape[1], key.shape[2]) != (keys.shape[1], keys.shape[3]):
             raise ValueError(f"keys {tuple(key.shape)} do not fit into a cache {keys.shape}")
-        kernels.store(keys, slots, positions, key.numpy())
-        kernels.store(values, slots, positions, value.numpy())
-        out = query.new_zeros(query.shape)
+        kernels.store(keys, values, slots, positions, key.numpy(), value.numpy())
+        out = torch.empty_like(query)
+        out[plan.num_rows :] = 0
         given = (query.numpy(), keys, values, slots, positions, out.numpy())
-        self._shared(lambda first, last: kernels.attend(*given, first, last), positions)
+        self._shared(lambda first, last: kernels.attend(*given, first, last), positions, plan.num_positions)
         return out
 
-    def _shared(self, work: Callable[[int, int], None], positions: Any) -> None:
+    def _shared(self, work: Callable[[int, int], None], positions: Any, total: int) -> None:
         """Does rows 0 to the end, each thread about as many positions as the others."""
-        total = int(positions.sum())
         parts = min(self._num_threads, total // POSITIONS_A_THREAD)
         if parts < 2 or self._pool is None:
             work(0, len(positions))

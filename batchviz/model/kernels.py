@@ -60,18 +60,27 @@ def rms_norm(rows: Array, weight: Array, epsilon: Any, out: Array) -> None:
 
 
 @compiled
-def rotate(heads: Array, first: int, cos: Array, sin: Array, scaling: Any, out: Array) -> None:
-    """Rotary embedding (Su et al., 2021), times `scaling`, of the heads from `first` on.
+def rotate(heads: Array, cos: Array, sin: Array, scaling: Any, query: Array, key: Array, value: Array) -> None:
+    """Rotary embedding (Su et al., 2021) of queries and keys, and scaling of queries.
 
-    heads [rows, heads, dim]; cos and sin [rows, dim]; out [rows, as many heads as are wanted, dim].
+    heads [rows, heads + 2 * kv_heads, dim], queries, keys and values side by side; cos and sin [rows, dim]. Written to
+    query [rows, heads, dim], key and value [rows, kv_heads, dim].
     """
-    half = heads.shape[2] // 2
-    for r in range(out.shape[0]):
-        for h in range(out.shape[1]):
-            for i in range(half):
-                left, right = heads[r, first + h, i], heads[r, first + h, i + half]
-                out[r, h, i] = (left * cos[r, i] - right * sin[r, i]) * scaling
-                out[r, h, i + half] = (right * cos[r, i + half] + left * sin[r, i + half]) * scaling
+    for r in range(heads.shape[0]):
+        for h in range(query.shape[1]):
+            _turn(heads[r, h], cos[r], sin[r], scaling, query[r, h])
+        for h in range(key.shape[1]):
+            _turn(heads[r, query.shape[1] + h], cos[r], sin[r], ONE, key[r, h])
+            value[r, h] = heads[r, query.shape[1] + key.shape[1] + h]
+
+
+@compiled
+def _turn(head: Array, cos: Array, sin: Array, scaling: Any, out: Array) -> None:
+    half = len(head) // 2
+    for i in range(half):
+        left, right = head[i], head[i + half]
+        out[i] = (left * cos[i] - right * sin[i]) * scaling
+        out[i + half] = (right * cos[i + half] + left * sin[i + half]) * scaling
 
 
 @compiled
@@ -84,12 +93,14 @@ def gate(both: Array, out: Array) -> None:
 
 
 @compiled
-def store(cache: Array, slots: Array, positions: Array, rows: Array) -> None:
-    """Writes each row to its slot and position. cache [slots, heads, capacity, dim], rows [rows, heads, dim]."""
+def store(keys: Array, values: Array, slots: Array, positions: Array, key: Array, value: Array) -> None:
+    """Writes each row to its slot and position. keys and values [slots, heads, capacity, dim], key and value
+    [rows, heads, dim].
+    """
     for r in range(len(slots)):
-        for h in range(rows.shape[1]):
-            for i in range(rows.shape[2]):
-                cache[slots[r], h, positions[r], i] = rows[r, h, i]
+        for h in range(key.shape[1]):
+            keys[slots[r], h, positions[r]] = key[r, h]
+            values[slots[r], h, positions[r]] = value[r, h]
 
 
 @compiled

@@ -35,7 +35,7 @@ class PlainLlama(nn.Module):
         self.rows_for = make_linear.rows_for
         self.embedding = body.embed_tokens
         self.rotary = RowwiseRotary(body.rotary_emb, self._head_dim)
-        self.norm = body.norm
+        self.norm = arithmetic.make_norm(body.norm)
 
         def build(index: int) -> PlainLayer:
             built = PlainLayer(body.layers[index], index, make_linear, arithmetic)
@@ -58,8 +58,7 @@ class PlainLlama(nn.Module):
         turn = self.arithmetic.turn(cos, sin, self._num_heads, self._num_kv_heads, self._scaling)
         for layer in self.layers:
             hidden = layer(hidden, turn, plan, self.attend)
-        sampled = self.arithmetic.norm(hidden.index_select(1, sampled_rows), self.norm)
-        logits: torch.Tensor = self.head(sampled)
+        logits: torch.Tensor = self.head(self.norm(hidden.index_select(1, sampled_rows)))
         return logits[0]
 
 
@@ -77,7 +76,8 @@ class PlainLayer(nn.Module):
         attention, mlp = layer.self_attn, layer.mlp
         self._index, self._head_dim = index, attention.head_dim
         self._arithmetic = arithmetic
-        self.first_norm, self.second_norm = layer.input_layernorm, layer.post_attention_layernorm
+        self.first_norm = arithmetic.make_norm(layer.input_layernorm)
+        self.second_norm = arithmetic.make_norm(layer.post_attention_layernorm)
         self.qkv = make_linear(attention.q_proj, attention.k_proj, attention.v_proj)
         self.out = make_linear(attention.o_proj)
         self.gate_up = make_linear(mlp.gate_proj, mlp.up_proj)
@@ -85,8 +85,8 @@ class PlainLayer(nn.Module):
 
     def forward(self, hidden: torch.Tensor, turn: Any, plan: AttentionPlan, attend: Attend) -> torch.Tensor:
         compute, num_rows = self._arithmetic, hidden.shape[1]
-        qkv = self.qkv(compute.norm(hidden, self.first_norm)).view(num_rows, -1, self._head_dim)
+        qkv = self.qkv(self.first_norm(hidden)).view(num_rows, -1, self._head_dim)
         found = attend(plan, self._index, *compute.rotate(qkv, turn))
         hidden = self.out(found.reshape(1, num_rows, -1), hidden)
-        result: torch.Tensor = self.down(compute.gate(self.gate_up(compute.norm(hidden, self.second_norm))), hidden)
+        result: torch.Tensor = self.down(compute.gate(self.gate_up(self.second_norm(hidden))), hidden)
         return result

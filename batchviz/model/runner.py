@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
 import torch
 
 from batchviz.model.attention_plan import AttentionPlan, Piece, PromptPlan, plan_decode, plan_prompt
@@ -98,7 +99,6 @@ class TorchRunner:
         sampled_rows = [last_rows[work.slot] for work in sampling]
         if sampled_rows:
             sampled_rows += sampled_rows[:1] * (self.network.rows_for(len(sampled_rows)) - len(sampled_rows))
-        row_slots, row_positions = self._tensor(slots), self._tensor(positions)
         return PackedStep(
             token_ids=self._tensor(token_ids + token_ids[:1] * num_dummy_rows)[None],
             positions=self._tensor(positions + [0] * num_dummy_rows)[None],
@@ -108,9 +108,10 @@ class TorchRunner:
             attention=AttentionPlan(
                 cache=self._cache,
                 num_rows=num_rows,
-                row_slots=row_slots,
-                row_positions=row_positions,
-                cache_rows=self._cache.row_indices(row_slots, row_positions),
+                row_slots=np.array(slots, np.int64),
+                row_positions=np.array(positions, np.int64),
+                num_positions=sum(positions) + num_rows,
+                cache_rows=self._cache.row_indices(self._tensor(slots), self._tensor(positions)),
                 pieces=tuple(pieces),
                 decode=decode,
                 prompts=tuple(prompts),
