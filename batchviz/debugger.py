@@ -253,12 +253,12 @@ class DebugSession:
 
 
 def is_same_step(one: StepSnapshot, other: StepSnapshot) -> bool:
-    """Whether two steps decided and sampled the same, whatever time they took."""
+    """Whether two steps decided and sampled the same, whatever time and whatever dummy rows it took."""
     return _timeless(one) == _timeless(other)
 
 
 def _timeless(snapshot: StepSnapshot) -> StepSnapshot:
-    return snapshot._replace(start_s=0.0, schedule_s=0.0, forward_s=0.0, sample_s=0.0)
+    return snapshot._replace(start_s=0.0, schedule_s=0.0, forward_s=0.0, sample_s=0.0, num_dummy_rows=0)
 
 
 def _has_event(snapshot: StepSnapshot) -> bool:

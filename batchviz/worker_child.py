@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import IO, Any
 
 from batchviz.debug_child import DebugRuns
@@ -198,6 +199,10 @@ def main() -> None:
     """Entry of `python -m batchviz.worker_child`. Everything a library prints goes to stderr, not among the messages."""
     messages, sys.stdout = sys.stdout, sys.stderr
     Child(sys.stdin, messages, _leave).serve()
+    with suppress(OSError):  # nobody may be there any more
+        messages.flush()
+    sys.stderr.flush()
+    os._exit(0)  # taking torch and the weights down in good order takes a second or two, and saves nothing
 
 
 def _leave() -> None:

@@ -69,10 +69,20 @@ def test_the_table_has_a_column_an_engine_and_a_row_a_slot_count() -> None:
         "| 8 slots | 40.0 (1.50×) | 26.7 |",
     ]
     said = " ".join(lines[4:])
-    assert "Measured 2026-01-02 on a machine, float32, 64 forced tokens" in said
+    assert "Measured 2026-01-02 on a machine, 64 forced tokens" in said
+    assert "All in float32." in said
     assert "8: 120 ms, of which linear layers 80, attention 15, 25 % of what the machine could do" in said
     assert "Bit-identical across policies on this machine: yes." in said
     assert "Llama_cpp is left out" in said
+
+
+def test_where_engines_keep_weights_in_different_formats_that_is_said() -> None:
+    rows = [row("batchviz", 8, 40, 1.5), row("batchviz-float32", 8, 30, 1.2), row("generate", 8, 26.67, 1.0)]
+    text = to_markdown(measured(dtype="float16-weights", rows=rows))
+    assert "| tokens per second | batchviz | the same, weights in float32 | `generate` |" in text
+    assert "batchviz keeps its weights in float16 and calculates in float32; transformers' are float32." in text
+    text = to_markdown(measured(dtype="float16-weights", rows=[*rows, row("llama_cpp", 8, 90, 3.0)]))
+    assert "transformers' are float32, llama.cpp's bfloat16." in text
 
 
 def test_it_is_written_between_its_marks_and_nowhere_else(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_it_says_when_where_and_by_what_the_run_was_made() -> None:
         "2026-",
         "AMD EPYC",
         "SmolLM2-135M-Instruct",
-        "float32",
+        "float16-weights",
         "seconds measured",
     ):
         assert part in line
