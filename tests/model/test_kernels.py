@@ -27,6 +27,23 @@ def exp(*numbers: float) -> Any:
     return out
 
 
+def test_where_nothing_can_be_kept_it_is_compiled_at_each_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = kernels.njit
+
+    def without_a_place(**settings: Any) -> Any:
+        if settings.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return plain(**settings)
+
+    monkeypatch.setattr(kernels, "njit", without_a_place)
+
+    @kernels.compiled
+    def double(number: Any) -> Any:
+        return number + number
+
+    assert double(21.0) == 42.0
+
+
 def test_exp_is_within_two_units_in_the_last_place() -> None:
     numbers = np.linspace(-87, 87, 200_001).astype(np.float32)
     found = exp(*numbers)
