@@ -63,7 +63,8 @@ def _fastest(timings: Path | None) -> str:
     """Of a processor. The timing is made once for a machine, a torch and a number of threads, so that the answer stays."""
     if row_unit() is None:
         return FLOAT32
-    key = f"{describe_machine()}, torch {torch.__version__}, {torch.get_num_threads()} threads"
+    instructions = torch.backends.cpu.get_cpu_capability()  # processors of one name may differ in them
+    key = f"{describe_machine()}, {instructions}, torch {torch.__version__}, {torch.get_num_threads()} threads"
     place = None if timings is None else timings / TIMINGS_FILE
     known = None if place is None else _read(place, key)
     if known is None:

@@ -59,6 +59,17 @@ def test_a_new_sequence_in_a_slot_does_not_see_the_one_before() -> None:
     assert (cache.keys[:, 0, :, 3:64] == 0).all()
 
 
+@pytest.mark.parametrize(
+    ("slot", "start", "end", "window"),
+    [(3, 0, 1, 64), (-1, 0, 1, 64), (0, -1, 1, 64), (0, 5, 4, 64), (0, 0, 65, 64), (0, 190, 193, 256)],
+)
+def test_what_the_cache_does_not_hold_is_refused_before_anything_is_computed(
+    slot: int, start: int, end: int, window: int
+) -> None:
+    with pytest.raises(IndexError, match=f"positions {start} to {end} of slot {slot}; there are 3 slots of 192"):
+        small_cache().prepare(slot, start, end, window)
+
+
 def test_tokens_are_written_where_their_slot_and_position_say() -> None:
     cache = small_cache()
     slots, positions = torch.tensor([2, 0]), torch.tensor([7, 150])

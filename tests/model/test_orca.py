@@ -76,6 +76,16 @@ def test_all_at_once_is_one_by_one(works: tuple[ScheduledSequence, ...], seed: i
             assert torch.equal(found[2], found[3])  # however many threads share the rows
 
 
+def test_a_cache_of_another_shape_is_refused_by_loops_that_look_at_no_bounds() -> None:
+    cache = full_cache(torch.float32)
+    step = TorchRunner(_NoNetwork(), cache, float).pack((work(0, (1, 1, 1), 0, prefill=True),))
+    query, key = torch.zeros(3, HEADS, HEAD_DIM), torch.zeros(3, KV_HEADS, HEAD_DIM)
+    for wrong in (torch.zeros(3, KV_HEADS + 1, HEAD_DIM), torch.zeros(3, KV_HEADS, HEAD_DIM - 1)):
+        for pair in ((wrong, wrong), (key, wrong)):
+            with pytest.raises(ValueError, match="do not fit into a cache"):
+                COMPILED[0](step.attention, 0, query, *pair)
+
+
 def test_one_sequence_alone_is_torchs_own_attention() -> None:
     torch.manual_seed(4)
     query, keys, values = (
