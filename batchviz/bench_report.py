@@ -133,7 +133,7 @@ def to_markdown(measured: Mapping[str, Any]) -> str:
         "page's sleep, which costs a fifth, because beside one busy process spinning ones are ten times slower."
     )
     where = (
-        f"A decode step by slots: {steps}. Scheduling, snapshots and detokenizing: "
+        f"A decode step by slots, by itself (the quieter of two measurements): {steps}. Scheduling, snapshots and detokenizing: "
         f"{measured['overhead']['snapshot_pct']:.1f} % of the time. {exactness(measured['exact']).capitalize()}."
     )
     missing = [f"{sentence[0].upper()}{sentence[1:]}." for sentence in measured["left_out"]]

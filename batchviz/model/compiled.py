@@ -42,6 +42,10 @@ class CompiledArithmetic:
     def turn(
         self, cos: torch.Tensor, sin: torch.Tensor, num_heads: int, num_kv_heads: int, scaling: float
     ) -> CompiledTurn:
+        if cos.shape != sin.shape or cos.shape[-1] % 2 or num_heads % num_kv_heads:
+            raise RuntimeError(
+                f"{num_heads} heads over {num_kv_heads} KV heads, turned by tables {tuple(cos.shape)} and {tuple(sin.shape)}"
+            )
         return CompiledTurn(cos[0].numpy(), sin[0].numpy(), num_heads, num_kv_heads, np.float32(scaling))
 
     def make_norm(self, norm: Any) -> Norm:
@@ -56,7 +60,9 @@ class CompiledArithmetic:
 
     def rotate(self, heads: torch.Tensor, turn: CompiledTurn) -> Heads:
         """All three are laid out anew, each without a gap: loops over gaps are not vectors."""
-        num_rows, _, head_dim = heads.shape
+        num_rows, num_all, head_dim = heads.shape
+        if (num_all, (num_rows, head_dim)) != (turn.num_heads + 2 * turn.num_kv_heads, turn.cos.shape):
+            raise RuntimeError(f"heads {tuple(heads.shape)} are not turned by tables {turn.cos.shape}")
         query = heads.new_empty(num_rows, turn.num_heads, head_dim)
         key = heads.new_empty(num_rows, turn.num_kv_heads, head_dim)
         value = torch.empty_like(key)
@@ -71,14 +77,18 @@ class CompiledArithmetic:
     def _attend(
         self, plan: AttentionPlan, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor
     ) -> torch.Tensor:
-        """See attention.attend. Rows that belong to nobody are zero. Raises ValueError for a cache of another shape.
+        """See attention.attend. Rows that belong to nobody are zero. Raises RuntimeError for a cache of another shape.
 
         The loops look at no bounds: that a slot holds what is fed to it is the cache's to say, when a step is packed.
         """
         slots, positions = plan.row_slots, plan.row_positions
         keys, values = plan.cache.keys[layer].numpy(), plan.cache.values[layer].numpy()
-        if key.shape != value.shape or (key.shape[1], key.shape[2]) != (keys.shape[1], keys.shape[3]):
-            raise ValueError(f"keys {tuple(key.shape)} do not fit into a cache {keys.shape}")
+        if key.shape != value.shape or (*key.shape[1:], query.shape[2]) != (
+            keys.shape[1],
+            keys.shape[3],
+            keys.shape[3],
+        ):
+            raise RuntimeError(f"keys {tuple(key.shape)} do not fit into a cache {keys.shape}")
         kernels.store(keys, values, slots, positions, key.numpy(), value.numpy())
         out = torch.empty_like(query)
         out[plan.num_rows :] = 0

@@ -4,8 +4,8 @@ Owns: such a layer, and whether this machine has it. Must not know: slots, atten
 
 A decode step reads every weight once, and at few slots reading them is what takes the time; half the bytes is then twice
 the speed. The kernels are FBGEMM's (they come with torch on x86): a weight is made float32 again in a register, products
-are added in float32. They have one kernel for each count of rows up to six, and those for one and two rows add in another
-order than the rest. So rows come in a unit found by trying: in multiples of it, a row's bits do not depend on its company.
+are added in float32. They have one kernel for each small count of rows (up to six with AVX2), and those for one and two
+rows add in another order than the rest. So rows come in a unit found by trying: in multiples of it, a row's bits do not depend on its company.
 """
 
 from __future__ import annotations
@@ -35,8 +35,7 @@ class HalfLinear(nn.Module):
         self.in_features = linears[0].in_features
         self.out_features = sum(linear.out_features for linear in linears)
         weight, bias = joined(linears)
-        least, most = weight.aminmax()
-        if not (least.item() >= -LARGEST and most.item() <= LARGEST):
+        if not fits(weight):
             raise ValueError(f"a weight is larger than float16 can hold ({LARGEST:,.0f}); say --dtype float32")
         self._weight = _pack(weight, bias)
         self.weight_bytes = 2 * self.in_features * self.out_features
@@ -52,6 +51,12 @@ class HalfLinear(nn.Module):
             return rows.new_empty((*rows.shape[:-1], self.out_features))
         result = _apply(rows, self._weight)
         return result if residual is None else result.add_(residual)
+
+
+def fits(weight: torch.Tensor) -> bool:
+    """Whether float16 holds every number of it. (NaN it does not: what is no number is not kept quietly.)"""
+    least, most = weight.detach().aminmax()
+    return least.item() >= -LARGEST and most.item() <= LARGEST
 
 
 @cache

@@ -2,7 +2,7 @@
 
 Owns: the order of operations, and which of them are put together. Must not know: slots, requests, where weights come from,
 how an operation is computed. Transformers' own class is the source of truth, and tests hold this one to it; it is here
-because it is faster: q, k and v are one product, gate and up another, the residual is added inside a product, and nothing
+because it is faster: q, k and v are one product, gate and up another, the residual is added where a product ends, and nothing
 is looked up at each call. Every operation gives a row the same bits whatever rows stand beside it.
 """
 
@@ -17,13 +17,15 @@ from torch import nn
 from batchviz.model.arithmetic import Arithmetic, Attend
 from batchviz.model.attention_plan import AttentionPlan
 from batchviz.model.elementwise import RowwiseRotary
-from batchviz.model.number_format import Linear
+from batchviz.model.number_format import LinearKind
+
+PACKERS = 4  # layers laid out anew at once: mostly one thread's work each, but each takes a copy of its weights
 
 
 class PlainLlama(nn.Module):
     """A Network. Takes over the weights of `model`, a LlamaForCausalLM, which is of no use afterwards."""
 
-    def __init__(self, model: Any, make_linear: Linear, arithmetic: Arithmetic) -> None:
+    def __init__(self, model: Any, make_linear: LinearKind, arithmetic: Arithmetic) -> None:
         super().__init__()
         config, body = model.config, model.model
         self._num_heads: int = config.num_attention_heads
@@ -42,7 +44,7 @@ class PlainLlama(nn.Module):
             body.layers[index] = nn.Identity()  # its weights are not needed twice
             return built
 
-        with ThreadPoolExecutor(torch.get_num_threads()) as pool:  # laying weights out anew is one thread's work each
+        with ThreadPoolExecutor(min(torch.get_num_threads(), PACKERS)) as pool:
             head = pool.submit(make_linear, model.lm_head)
             self.layers = nn.ModuleList(pool.map(build, range(len(body.layers))))
             self.head = head.result()
@@ -69,7 +71,7 @@ class PlainLayer(nn.Module):
         self,
         layer: Any,
         index: int,
-        make_linear: Linear,
+        make_linear: LinearKind,
         arithmetic: Arithmetic,
     ) -> None:
         super().__init__()

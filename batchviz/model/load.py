@@ -20,12 +20,13 @@ from batchviz.model.arithmetic import Arithmetic, TorchArithmetic
 from batchviz.model.compiled import CompiledArithmetic
 from batchviz.model.device import choose_device
 from batchviz.model.elementwise import make_rowwise
+from batchviz.model.half_linear import fits
 from batchviz.model.kv_cache import KVCache, round_up
 from batchviz.model.kv_memory import available_bytes, why_too_large
 from batchviz.model.linear import JoinedLinear, replace_linears
 from batchviz.model.llama import PlainLlama
 from batchviz.model.network import Network, TransformersNetwork
-from batchviz.model.number_format import DTYPES, choose_dtype, linear_for
+from batchviz.model.number_format import DTYPES, FLOAT16_WEIGHTS, FLOAT32, choose_dtype, linear_for
 from batchviz.model.quiet import quiet_transformers
 from batchviz.model.runner import TorchRunner
 from batchviz.model.self_check import check_exactness
@@ -186,6 +187,8 @@ def load_model(
             why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             then = f"; {AGAIN}" if name is None else ""
             raise ValueError(f"the model {source!r} could not be loaded: {why}{then}") from error
+    if dtype is None and chosen_dtype == FLOAT16_WEIGHTS and not all(map(fits, _linear_weights(model))):
+        chosen_dtype = FLOAT32
     record = ModelRecord(
         name=DEFAULT_NAME if name is None else name,
         dtype=chosen_dtype,
@@ -247,6 +250,10 @@ def _stop_token_ids(model: Any, tokenizer: Any) -> frozenset[int]:
     return frozenset(found)
 
 
+def _linear_weights(model: Any) -> list[torch.Tensor]:
+    return [module.weight for module in model.modules() if isinstance(module, torch.nn.Linear)]
+
+
 def _head_dim(config: Any) -> int:
     return int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
 
@@ -256,8 +263,14 @@ def _kv_heads(config: Any) -> int:
 
 
 def _max_positions(config: Any) -> int:
-    """How long a sequence may be. Within a sliding window, sliding makes no difference, so we stay within it."""
+    """How long a sequence may be. Within a sliding window, sliding makes no difference, so we stay within it.
+
+    Nor do we leave the length up to which `longrope` turns all alike: beyond, the longest of a step decides for everybody.
+    """
     longest = int(getattr(config, "max_position_embeddings", None) or 2048)
+    rope = getattr(config, "rope_parameters", None) or {}
+    if rope.get("rope_type") == "longrope":
+        longest = min(longest, int(rope.get("original_max_position_embeddings") or longest))
     window = getattr(config, "sliding_window", None)
     slides = getattr(config, "use_sliding_window", True)
     return min(longest, int(window)) if window and slides else longest

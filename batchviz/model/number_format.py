@@ -7,8 +7,9 @@ Must not know: models, slots, attention.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Mapping
 from contextlib import suppress
+from math import inf
 from pathlib import Path
 from time import perf_counter
 from types import MappingProxyType
@@ -25,10 +26,14 @@ FLOAT32, BFLOAT16, FLOAT16_WEIGHTS = "float32", "bfloat16", "float16-weights"
 DTYPES = MappingProxyType({FLOAT32: torch.float32, BFLOAT16: torch.bfloat16, FLOAT16_WEIGHTS: torch.float32})
 """The format of activations, of sums and of the KV cache. With `float16-weights` only linear layers are kept shorter."""
 
-Linear: TypeAlias = type[PackedLinear] | type[JoinedLinear] | type[HalfLinear]
+LinearKind: TypeAlias = type[PackedLinear] | type[JoinedLinear] | type[HalfLinear]
+
+Timing: TypeAlias = dict[str, float]
+"""Seconds by name of a format."""
 
 TIMINGS_FILE = "linear-layers.json"
 TIMINGS_SCHEMA = "batchviz-linear-layers/1"
+MACHINES = 16  # that one file knows at most: a folder may travel
 ROWS, WIDE, NARROW, LAYERS, REPEATS = 9, 3_072, 576, 6, 5  # a decode step of eight slots, more than a cache holds
 FASTER = 0.9  # a format with shorter weights must take less than this share of the time
 
@@ -52,7 +57,7 @@ def choose_dtype(name: str | None, device: torch.device, timings: Path | None = 
     return name
 
 
-def linear_for(name: str, device: torch.device) -> Linear:
+def linear_for(name: str, device: torch.device) -> LinearKind:
     """The kind of linear layer that this format has on this device."""
     if name == FLOAT16_WEIGHTS:
         return HalfLinear
@@ -66,20 +71,29 @@ def _fastest(timings: Path | None) -> str:
     instructions = torch.backends.cpu.get_cpu_capability()  # processors of one name may differ in them
     key = f"{describe_machine()}, {instructions}, torch {torch.__version__}, {torch.get_num_threads()} threads"
     place = None if timings is None else timings / TIMINGS_FILE
-    known = None if place is None else _read(place, key)
-    if known is None:
-        known = {name: _step_s(linear_for(name, torch.device("cpu"))) for name in (FLOAT32, FLOAT16_WEIGHTS)}
+    known = {} if place is None else _read(place)
+    if key not in known:
+        measured = _steps_s({name: linear_for(name, torch.device("cpu")) for name in (FLOAT32, FLOAT16_WEIGHTS)})
+        known = dict([*known.items(), (key, measured)][-MACHINES:])
         if place is not None:
-            _write(place, key, known)
-    return FLOAT16_WEIGHTS if known[FLOAT16_WEIGHTS] < FASTER * known[FLOAT32] else FLOAT32
+            _write(place, known)
+    return FLOAT16_WEIGHTS if known[key][FLOAT16_WEIGHTS] < FASTER * known[key][FLOAT32] else FLOAT32
 
 
-def _step_s(kind: Linear) -> float:
-    """Seconds that some layers take for the rows of a small batch, the best of some tries."""
+def _steps_s(kinds: Mapping[str, LinearKind]) -> Timing:
+    """Seconds that some layers of each kind take for the rows of a small batch, in turns; the best of some tries."""
     weights = torch.linspace(-1, 1, WIDE * NARROW).reshape(WIDE, NARROW)
-    layers = [kind(_layer(weights + index)) for index in range(LAYERS)]
+    layers = {name: [kind(_layer(weights + index)) for index in range(LAYERS)] for name, kind in kinds.items()}
     rows = torch.ones(1, ROWS, NARROW)
-    return min(_seconds(lambda: [layer(rows) for layer in layers]))
+    best: Timing = {}
+    with torch.inference_mode():
+        for _ in range(REPEATS):
+            for name, some in layers.items():
+                started_s = perf_counter()
+                for layer in some:
+                    layer(rows)
+                best[name] = min(best.get(name, inf), perf_counter() - started_s)
+    return best
 
 
 def _layer(weight: torch.Tensor) -> nn.Linear:
@@ -88,26 +102,21 @@ def _layer(weight: torch.Tensor) -> nn.Linear:
     return layer
 
 
-def _seconds(work: Callable[[], object]) -> Iterator[float]:
-    with torch.inference_mode():
-        for _ in range(REPEATS):
-            started_s = perf_counter()
-            work()
-            yield perf_counter() - started_s
-
-
-def _read(place: Path, key: str) -> dict[str, float] | None:
-    """What was found before. Anything else in that place is as good as nothing."""
+def _read(place: Path) -> dict[str, Timing]:
+    """What was found before, by machine. Anything else in that place is as good as nothing."""
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         kept = json.loads(place.read_text(encoding="utf-8"))
-        if kept["schema"] == TIMINGS_SCHEMA and kept["machine"] == key:
-            return {name: float(kept["seconds"][name]) for name in (FLOAT32, FLOAT16_WEIGHTS)}
-    return None
+        if kept["schema"] == TIMINGS_SCHEMA:
+            return {
+                machine: {name: float(seconds[name]) for name in (FLOAT32, FLOAT16_WEIGHTS)}
+                for machine, seconds in kept["seconds"].items()
+            }
+    return {}
 
 
-def _write(place: Path, key: str, seconds: dict[str, float]) -> None:
+def _write(place: Path, known: Mapping[str, Timing]) -> None:
     """For next time. A folder that cannot be written to costs a short timing at each start, and nothing else."""
     with suppress(OSError):
         place.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({"schema": TIMINGS_SCHEMA, "machine": key, "seconds": seconds}, indent=1)
+        text = json.dumps({"schema": TIMINGS_SCHEMA, "seconds": known}, indent=1)
         place.write_text(text + "\n", encoding="utf-8")

@@ -3,7 +3,7 @@
 Owns: packing a step into one row, running the model once, choosing tokens. Must not know: queues, policies, texts.
 
 The packed row, [1, rows], holds one token of every decoding slot, in slot order, then the prompts, one after the other,
-then a dummy token or two where the network wants them: a row that stands alone may go through other kernels than one in
+then a few dummy tokens where the network wants them: a row that stands alone may go through other kernels than one in
 company, and a batch must not change an answer by a bit.
 """
 

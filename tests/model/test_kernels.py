@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numba import float32, njit
 from torch.nn import functional
 
 from batchviz.model import kernels
@@ -14,7 +15,7 @@ from batchviz.model import kernels
 pytestmark = pytest.mark.model
 
 
-@kernels.compiled
+@njit(**kernels.SETTINGS)  # kept nowhere: it would outlive a change of `exp`
 def exp_of_all(numbers: Any, out: Any) -> None:
     for i in range(len(numbers)):
         out[i] = kernels.exp(numbers[i])
@@ -27,21 +28,32 @@ def exp(*numbers: float) -> Any:
     return out
 
 
-def test_where_nothing_can_be_kept_it_is_compiled_at_each_start(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [RuntimeError("no locator available"), OSError(28, "No space left on device")])
+def test_where_nothing_can_be_kept_it_is_compiled_at_each_start(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
     plain = kernels.njit
 
-    def without_a_place(**settings: Any) -> Any:
+    def without_a_place(signature: Any, **settings: Any) -> Any:
         if settings.get("cache"):
-            raise RuntimeError("cannot cache function: no locator available")
-        return plain(**settings)
+            raise error
+        return plain(signature, **settings)
 
     monkeypatch.setattr(kernels, "njit", without_a_place)
 
-    @kernels.compiled
+    @kernels.compiled(float32, gives=float32)
     def double(number: Any) -> Any:
         return number + number
 
     assert double(21.0) == 42.0
+
+
+def test_arrays_with_gaps_are_refused() -> None:
+    both, out = np.ones((3, 8), np.float32), np.empty((3, 2), np.float32)
+    with pytest.raises(TypeError, match="No matching definition"):
+        kernels.gate(both[:, ::2], out)
+    with pytest.raises(TypeError, match="No matching definition"):
+        kernels.gate(both.astype(np.float64), out)
 
 
 def test_exp_is_within_two_units_in_the_last_place() -> None:

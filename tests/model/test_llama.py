@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from batchviz.model import attention
+from batchviz.model import attention, compiled
 from batchviz.model.arithmetic import TorchArithmetic
 from batchviz.model.compiled import CompiledArithmetic
 from batchviz.model.half_linear import HalfLinear, row_unit
@@ -16,7 +16,7 @@ from batchviz.model.linear import JoinedLinear, PackedLinear, at_least_two, can_
 from batchviz.model.llama import PlainLlama
 from batchviz.model.load import make_network
 from batchviz.model.network import Network, TransformersNetwork
-from batchviz.model.number_format import BFLOAT16, FLOAT16_WEIGHTS, FLOAT32, Linear
+from batchviz.model.number_format import BFLOAT16, FLOAT16_WEIGHTS, FLOAT32, LinearKind
 from batchviz.model.runner import TorchRunner
 from tests.model.tiny import prompt_of, tiny_model, work
 
@@ -108,7 +108,8 @@ def test_it_computes_what_transformers_computes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in MEMBERS if name != "another activation"])
-def test_the_compiled_loops_compute_what_torch_computes(name: str) -> None:
+def test_the_compiled_loops_compute_what_torch_computes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "POSITIONS_A_THREAD", 1)
     model = member(MEMBERS[name])
     plain = PlainLlama(model, JoinedLinear, TorchArithmetic(model.model.layers[0].mlp.act_fn))
     theirs = logits_of(plain, member(MEMBERS[name]))
@@ -155,7 +156,7 @@ def test_layers_that_cannot_be_packed_compute_the_same() -> None:
 
 
 @pytest.mark.parametrize("make_linear", [PackedLinear, JoinedLinear, HalfLinear])
-def test_joined_layers_are_the_layers_side_by_side_and_a_residual_is_added(make_linear: Linear) -> None:
+def test_joined_layers_are_the_layers_side_by_side_and_a_residual_is_added(make_linear: LinearKind) -> None:
     if make_linear is PackedLinear and not can_pack(CPU, torch.float32):
         pytest.skip("this machine packs no weights")
     if make_linear is HalfLinear and row_unit() is None:

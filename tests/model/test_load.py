@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import GPT2Config, GPT2LMHeadModel, Qwen2Config, Qwen2ForCausalLM
+from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
 from batchviz.model import attention
 from batchviz.model.bench import measure_steps
 from batchviz.model.device import choose_device
-from batchviz.model.half_linear import HalfLinear
+from batchviz.model.half_linear import HalfLinear, row_unit
 from batchviz.model.linear import JoinedLinear, PackedLinear, can_pack
-from batchviz.model.load import LoadedModel, load_model, prepare_model
-from batchviz.model.number_format import DTYPES, FLOAT16_WEIGHTS
+from batchviz.model.load import LoadedModel, _max_positions, load_model, prepare_model
+from batchviz.model.number_format import DTYPES, FLOAT16_WEIGHTS, FLOAT32
 from batchviz.model.split import linear_layers
 from batchviz.scheduler import Policy
 from batchviz.trace import ModelRecord
@@ -70,20 +70,53 @@ def test_a_local_folder_is_a_model(tmp_path: Path, weights_folder: Path) -> None
     assert loaded.record.sha256 is not None
 
 
-def test_another_architecture_with_biases_is_batched_exactly() -> None:
+@pytest.mark.parametrize("dtype", [FLOAT32, FLOAT16_WEIGHTS])
+def test_another_architecture_with_biases_is_batched_exactly(dtype: str) -> None:
+    if dtype == FLOAT16_WEIGHTS and row_unit() is None:
+        pytest.skip("this machine keeps no weights in float16")
     torch.manual_seed(1)
     attention.register()
     config = Qwen2Config(
         vocab_size=300, hidden_size=64, intermediate_size=90, num_hidden_layers=2, num_attention_heads=4,
         num_key_value_heads=2, initializer_range=0.2, attn_implementation=attention.NAME,
     )  # fmt: skip
-    record = ModelRecord("qwen", "float32", "cpu")
+    record = ModelRecord("qwen", dtype, "cpu")
     loaded = prepare_model(Qwen2ForCausalLM(config).train(False), None, record, torch.device("cpu"))
     requests = [request(f"r{i}", [3 + i, 5, 7 * i + 1], 6) for i in range(4)]
     _, alone = run(loaded, Policy.SEQUENTIAL, 1, requests)
     _, batched = run(loaded, Policy.CONTINUOUS, 3, requests)
     assert tokens_of(alone) == tokens_of(batched)
     assert loaded.record.exact
+
+
+def test_beyond_where_longrope_turns_all_alike_no_sequence_goes() -> None:
+    config = LlamaConfig(max_position_embeddings=4096)
+    assert _max_positions(config) == 4096
+    config.rope_parameters = {"rope_type": "longrope", "original_max_position_embeddings": 512}
+    assert _max_positions(config) == 512
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"rope_parameters": {"rope_type": "linear", "rope_theta": 1e4, "factor": 2.0, "partial_rotary_factor": 0.5}},
+        {"num_attention_heads": 4, "num_key_value_heads": 3},
+        {"head_dim": 15},
+    ],
+    ids=["half turned", "heads left over", "odd heads"],
+)
+def test_heads_that_the_loops_do_not_fit_are_refused(settings: dict[str, object]) -> None:
+    attention.register()
+    plain = {
+        "vocab_size": 64,
+        "hidden_size": 64,
+        "intermediate_size": 48,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 4,
+    }
+    config = LlamaConfig(**(plain | settings), attn_implementation=attention.NAME)
+    with pytest.raises(ValueError, match="cannot be batched by slot"):
+        prepare_model(LlamaForCausalLM(config), None, ModelRecord("x", FLOAT32, "cpu"), torch.device("cpu"))
 
 
 def test_a_model_without_our_attention_is_refused() -> None:
