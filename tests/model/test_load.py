@@ -101,7 +101,7 @@ def test_beyond_where_longrope_turns_all_alike_no_sequence_goes() -> None:
     [
         {"rope_parameters": {"rope_type": "linear", "rope_theta": 1e4, "factor": 2.0, "partial_rotary_factor": 0.5}},
         {"num_attention_heads": 4, "num_key_value_heads": 3},
-        {"head_dim": 15},
+        {"head_dim": 3},
     ],
     ids=["half turned", "heads left over", "odd heads"],
 )
