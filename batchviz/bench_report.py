@@ -142,22 +142,11 @@ def to_markdown(measured: Mapping[str, Any]) -> str:
 
 
 def _formats(measured: Mapping[str, Any]) -> str:
+    beside_llama_cpp = any(row["engine"] == "llama_cpp" for row in measured["rows"])
     if measured["dtype"] != "float16-weights":
-        return (
-            f"All in {measured['dtype']} but for llama.cpp."
-            if _beside_llama_cpp(measured)
-            else f"All in {measured['dtype']}."
-        )
-    peers = (
-        "transformers' are float32, llama.cpp's bfloat16"
-        if _beside_llama_cpp(measured)
-        else "transformers' are float32"
-    )
+        return f"All in {measured['dtype']}{' but for llama.cpp' if beside_llama_cpp else ''}."
+    peers = "transformers' are float32" + (", llama.cpp's bfloat16" if beside_llama_cpp else "")
     return f"batchviz keeps its weights in float16 and calculates in float32; {peers}."
-
-
-def _beside_llama_cpp(measured: Mapping[str, Any]) -> bool:
-    return any(row["engine"] == "llama_cpp" for row in measured["rows"])
 
 
 def check_place(path: Path) -> None:

@@ -5,7 +5,8 @@ Owns: such a layer, and whether this machine has it. Must not know: slots, atten
 A decode step reads every weight once, and at few slots reading them is what takes the time; half the bytes is then twice
 the speed. The kernels are FBGEMM's (they come with torch on x86): a weight is made float32 again in a register, products
 are added in float32. They have one kernel for each small count of rows (up to six with AVX2), and those for one and two
-rows add in another order than the rest. So rows come in a unit found by trying: in multiples of it, a row's bits do not depend on its company.
+rows add in another order than the rest. So rows come in a unit found by trying: in multiples of it, a row's bits do not
+depend on its company.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from batchviz.model.linear import joined
+from batchviz.model.linear import LACKING, SideBySide, joined
 
 LARGEST = 65_504.0  # in float16; what is larger would be cut down to it
 UNITS = (1, 2, 3, 4, 6, 8)
@@ -24,16 +25,11 @@ TRIED_ROWS = 240  # twice the most that the kernels take at once
 TRIED_SHAPE = (80, 600)  # out, in: more than one block of either
 
 
-class HalfLinear(nn.Module):
-    """x -> x W^T + b (+ residual), [1, rows, in] -> [1, rows, out]; W in float16, the rest in float32.
-
-    Several layers of one input become one, their outputs side by side. Raises ValueError for weights beyond float16.
-    """
+class HalfLinear(SideBySide):
+    """W in float16, the rest in float32. Raises ValueError for weights beyond float16."""
 
     def __init__(self, *linears: nn.Linear) -> None:
-        super().__init__()
-        self.in_features = linears[0].in_features
-        self.out_features = sum(linear.out_features for linear in linears)
+        super().__init__(*linears)
         weight, bias = joined(linears)
         if not fits(weight):
             raise ValueError(f"a weight is larger than float16 can hold ({LARGEST:,.0f}); say --dtype float32")
@@ -68,7 +64,7 @@ def row_unit() -> int | None:
         rows = torch.randn(1, TRIED_ROWS, in_features, generator=chosen)
         weight = _pack(torch.randn(out_features, in_features, generator=chosen), None)
         return next((unit for unit in UNITS if _holds(unit, rows, weight)), None)
-    except (AttributeError, NotImplementedError, RuntimeError):
+    except LACKING:
         return None
 
 

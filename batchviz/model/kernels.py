@@ -4,8 +4,8 @@ Owns: the loops. Must not know: torch, requests, layers. Arrays are NumPy's, flo
 
 Each row is computed from its own data, by the same loop, in an order that depends on its own length alone, so that a
 neighbour cannot change a bit: one sees it in the loops, and tests try it. For the same reason they are compiled for arrays
-without gaps and for no others: another layout would be other machine code. Sums may be taken in vectors (`reassoc`) and a product may be added
-without rounding between (`contract`); nothing is assumed of NaN and infinities, which go through as they should.
+without gaps and for no others: another layout would be other machine code. Sums may be taken in vectors (`reassoc`) and a
+product may be added without rounding between (`contract`); nothing is assumed of NaN and infinities, which go through.
 """
 
 from __future__ import annotations

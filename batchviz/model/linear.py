@@ -22,27 +22,36 @@ ROWS_HINT = MappingProxyType(
     {torch.float32: 8, torch.bfloat16: 1}
 )  # for how many rows oneDNN should choose its blocks: measured
 
-
-def at_least_two(num_rows: int) -> int:
-    """How many rows a step must have so that the bits of these are their own: one alone takes another kernel."""
-    return max(num_rows, 2)
+LACKING = (AttributeError, NotImplementedError, RuntimeError)  # what torch raises where it has no such operation
 
 
-class PackedLinear(nn.Module):
-    """x -> x W^T + b (+ residual), [1, rows, in] -> [1, rows, out]. The weight is kept in oneDNN's own layout alone.
+class SideBySide(nn.Module):
+    """x -> x W^T + b (+ residual), [1, rows, in] -> [1, rows, out].
 
     Several layers of one input become one, their outputs side by side.
     """
+
+    weight_bytes: int  # that a step reads
 
     def __init__(self, *linears: nn.Linear) -> None:
         super().__init__()
         self.in_features = linears[0].in_features
         self.out_features = sum(linear.out_features for linear in linears)
+
+    @staticmethod
+    def rows_for(num_rows: int) -> int:
+        """How many rows a step must have so that the bits of these are their own: one alone takes another kernel."""
+        return max(num_rows, 2)
+
+
+class PackedLinear(SideBySide):
+    """The weight is kept in oneDNN's own layout alone."""
+
+    def __init__(self, *linears: nn.Linear) -> None:
+        super().__init__(*linears)
         weight, self._bias = joined(linears)
         self._weight = _pack(weight)
         self.weight_bytes = weight.nbytes
-
-    rows_for = staticmethod(at_least_two)
 
     def forward(self, rows: torch.Tensor, residual: torch.Tensor | None = None) -> torch.Tensor:
         if rows.shape[-2] == 0:
@@ -50,17 +59,13 @@ class PackedLinear(nn.Module):
         return _apply(rows, self._weight, self._bias, residual)
 
 
-class JoinedLinear(nn.Module):
-    """The same where weights cannot be packed: plain torch."""
+class JoinedLinear(SideBySide):
+    """Where weights cannot be packed: plain torch."""
 
     def __init__(self, *linears: nn.Linear) -> None:
-        super().__init__()
-        self.in_features = linears[0].in_features
-        self.out_features = sum(linear.out_features for linear in linears)
+        super().__init__(*linears)
         self._weight, self._bias = joined(linears)
         self.weight_bytes = self._weight.nbytes
-
-    rows_for = staticmethod(at_least_two)
 
     def forward(self, rows: torch.Tensor, residual: torch.Tensor | None = None) -> torch.Tensor:
         result = functional.linear(rows, self._weight, self._bias)
@@ -92,12 +97,12 @@ def can_pack(device: torch.device, dtype: torch.dtype) -> bool:
             torch.allclose(_apply(rows, _pack(weight), None, added).float(), expected.float(), atol=0.1)
             for added, expected in ((None, plain), (residual, plain + residual))
         )
-    except (AttributeError, NotImplementedError, RuntimeError):
+    except LACKING:
         return False
 
 
-def replace_linears(model: nn.Module, make_linear: Callable[[nn.Linear], nn.Module]) -> int:
-    """Replaces every nn.Linear of the model by what is made of it, in place. Returns how many there were."""
+def replace_linears(model: nn.Module, make_linear: Callable[[nn.Linear], nn.Module]) -> None:
+    """Replaces every nn.Linear of the model by what is made of it, in place."""
     places = [
         (parent, name, child)
         for parent in model.modules()
@@ -106,7 +111,6 @@ def replace_linears(model: nn.Module, make_linear: Callable[[nn.Linear], nn.Modu
     ]
     for parent, name, child in places:
         setattr(parent, name, make_linear(child))
-    return len(places)
 
 
 def _pack(weight: torch.Tensor) -> Any:

@@ -20,13 +20,13 @@ from torch import nn
 
 from batchviz.machine import describe_machine
 from batchviz.model.half_linear import HalfLinear, row_unit
-from batchviz.model.linear import JoinedLinear, PackedLinear, can_pack
+from batchviz.model.linear import JoinedLinear, PackedLinear, SideBySide, can_pack
 
 FLOAT32, BFLOAT16, FLOAT16_WEIGHTS = "float32", "bfloat16", "float16-weights"
 DTYPES = MappingProxyType({FLOAT32: torch.float32, BFLOAT16: torch.bfloat16, FLOAT16_WEIGHTS: torch.float32})
 """The format of activations, of sums and of the KV cache. With `float16-weights` only linear layers are kept shorter."""
 
-LinearKind: TypeAlias = type[PackedLinear] | type[JoinedLinear] | type[HalfLinear]
+LinearKind: TypeAlias = type[SideBySide]
 
 Timing: TypeAlias = dict[str, float]
 """Seconds by name of a format."""

@@ -12,13 +12,12 @@ from typing import Any
 
 import torch
 
-from batchviz.model.half_linear import HalfLinear
-from batchviz.model.linear import JoinedLinear, PackedLinear
+from batchviz.model.linear import SideBySide
 from batchviz.model.llama import PlainLlama
 
 
-def linear_layers(network: PlainLlama) -> list[PackedLinear | JoinedLinear | HalfLinear]:
-    return [module for module in network.modules() if isinstance(module, PackedLinear | JoinedLinear | HalfLinear)]
+def linear_layers(network: PlainLlama) -> list[SideBySide]:
+    return [module for module in network.modules() if isinstance(module, SideBySide)]
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from batchviz.model import attention, compiled
 from batchviz.model.arithmetic import TorchArithmetic
 from batchviz.model.compiled import CompiledArithmetic
 from batchviz.model.half_linear import HalfLinear, row_unit
-from batchviz.model.linear import JoinedLinear, PackedLinear, at_least_two, can_pack
+from batchviz.model.linear import JoinedLinear, PackedLinear, can_pack
 from batchviz.model.llama import PlainLlama
 from batchviz.model.load import make_network
 from batchviz.model.network import Network, TransformersNetwork
@@ -66,7 +66,7 @@ def member(settings: dict[str, Any], dtype: torch.dtype = torch.float32) -> Any:
 
 
 def transformers_network(model: Any) -> TransformersNetwork:
-    return TransformersNetwork(model, at_least_two)
+    return TransformersNetwork(model, PackedLinear.rows_for)
 
 
 def logits_of(network: Network, like: Any) -> list[torch.Tensor]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from batchviz.model.attention import attend
 from batchviz.model.compiled import CompiledArithmetic
 from batchviz.model.kv_cache import KVCache
-from batchviz.model.linear import at_least_two
+from batchviz.model.linear import PackedLinear
 from batchviz.model.orca import attend_alone, attend_one_by_one
 from batchviz.model.runner import TorchRunner
 from batchviz.scheduler import ScheduledSequence
@@ -105,7 +105,7 @@ def _row_of(plan: Any, slot: int) -> int:
 
 
 class _NoNetwork:
-    rows_for = staticmethod(at_least_two)
+    rows_for = staticmethod(PackedLinear.rows_for)
 
     def __call__(self, *_: Any) -> torch.Tensor:
         raise AssertionError("attention alone is asked for")
